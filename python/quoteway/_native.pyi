@@ -108,6 +108,10 @@ class NativePublisher:
         service_id: int,
         dictionary: tuple[str, str] | None,
         waits: bool,
+        certificate: tuple[str, str] | None,
+        tls: bool,
+        roots: str | None,
+        websocket: bool,
     ) -> NativePublisher: ...
     @property
     def address(self) -> str | None: ...

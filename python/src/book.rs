@@ -1,9 +1,10 @@
 //! Subscriptions.
 
 use crate::QuotewayError;
-use crate::columns::{Batch, Columns, Reals};
+use crate::columns::{Batch, Columns, Reals, name_array};
 use crate::session::seconds;
 use crate::tick::{Tick, body_dict, state};
+use arrow_array::ArrayRef;
 use client::queue::Overflow;
 use client_io::{Ended, Subscription};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
@@ -28,6 +29,8 @@ pub struct NativeBook {
     inner: Mutex<Option<Inner>>,
     items: Vec<Py<PyString>>,
     names: Vec<String>,
+    /// The same, as columns have them: batches share them.
+    name_array: ArrayRef,
     places: HashMap<String, u32>,
     dictionary: Arc<Dictionary>,
     fields: Option<Vec<String>>,
@@ -40,6 +43,8 @@ struct Inner {
     seq: i64,
     /// From the session's clock to the time of day, nanoseconds.
     to_wall_ns: i64,
+    /// The columns of the last batch, empty, and whether they had decimals.
+    columns: Option<(bool, Columns)>,
     /// The waker, and the end that an event loop watches.
     wakes: Option<(Arc<Wakes>, UnixStream)>,
 }
@@ -70,8 +75,9 @@ impl NativeBook {
         let items = names.iter().map(|name| PyString::new(py, name).unbind()).collect();
         let places = names.iter().enumerate().map(|(place, name)| (name.clone(), place as u32)).collect();
         let to_wall_ns = net::clock::wall() as i64 - net::clock::now() as i64;
-        let inner = Inner { subscription, is_lazy, seq: 0, to_wall_ns, wakes: None };
-        Self { inner: Mutex::new(Some(inner)), items, names, places, dictionary, fields }
+        let inner = Inner { subscription, is_lazy, seq: 0, to_wall_ns, columns: None, wakes: None };
+        let name_array = name_array(names.iter().map(String::as_str));
+        Self { inner: Mutex::new(Some(inner)), items, names, name_array, places, dictionary, fields }
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
@@ -191,7 +197,10 @@ impl NativeBook {
         if !inner.subscription.has_ready() && !wait(py, inner, timeout)? {
             return Ok(None);
         }
-        let mut columns = self.columns(decimals)?;
+        let mut columns = match inner.columns.take() {
+            Some((had_decimals, columns)) if had_decimals == decimals => columns,
+            _ => self.columns(decimals)?,
+        };
         let batch = py.detach(|| {
             while columns.rows() < rows && inner.subscription.has_ready() {
                 let Ok(Some(message)) = inner.subscription.next(Some(Duration::ZERO)) else { break };
@@ -201,6 +210,7 @@ impl NativeBook {
             }
             columns.finish()
         })?;
+        inner.columns = Some((decimals, columns));
         Ok(Some(batch))
     }
 
@@ -226,7 +236,7 @@ impl NativeBook {
         for (place, refresh) in all.iter().enumerate() {
             let Some(refresh) = refresh else { continue };
             let body = rwf::peek::body(refresh).unwrap_or_default();
-            let pushed = columns.push_body(place as i64, now, place as u32, "image", body);
+            let pushed = columns.push_image(place as i64, now, place as u32, body);
             pushed.map_err(|e| PyValueError::new_err(format!("{}: {e}", self.names[place])))?;
         }
         columns.finish()
@@ -294,7 +304,7 @@ impl NativeBook {
                 "columns need names: subscribe with fields=[...], or give fields to batches() and frame()",
             )
         })?;
-        Columns::new(&self.names, names, Arc::clone(&self.dictionary), reals)
+        Columns::new(&self.name_array, names, Arc::clone(&self.dictionary), reals)
     }
 
     fn tick(&self, py: Python<'_>, to_wall_ns: i64, message: &client::queue::Message<'_>) -> Tick {

@@ -5,7 +5,7 @@ use crate::tick::kind;
 use crate::values::display;
 use arrow_array::builder::{
     BinaryBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder, StringBuilder,
-    StringDictionaryBuilder, TimestampNanosecondBuilder, UInt16Builder, UInt64Builder,
+    TimestampNanosecondBuilder, UInt16Builder, UInt64Builder,
 };
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int32Type;
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use rwf::dictionary::Dictionary;
 use rwf::msg::MsgClass;
-use rwf::{DataType, Date, DecodeError, Primitive, Real, Time};
+use rwf::{DataType, Date, DecodeError, FieldEntry, Primitive, Real, Time, primitive};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ enum Column {
     Decimal(Decimal128Builder),
     Int(Int64Builder),
     UInt(UInt64Builder),
-    /// The number, and its display.
-    Enum(UInt16Builder, StringBuilder),
+    /// The number, its display, and the displays that have come so far, by number: they are looked up and converted once.
+    Enum(UInt16Builder, StringBuilder, Vec<Option<Option<Box<str>>>>),
     Date(Date32Builder),
     TimeOfDay(Int64Builder),
     DateTime(TimestampNanosecondBuilder),
@@ -58,7 +58,7 @@ impl Column {
             DataType::REAL | DataType::DOUBLE | DataType::FLOAT => Self::Real(Float64Builder::new()),
             DataType::INT => Self::Int(Int64Builder::new()),
             DataType::UINT => Self::UInt(UInt64Builder::new()),
-            DataType::ENUM => Self::Enum(UInt16Builder::new(), StringBuilder::new()),
+            DataType::ENUM => Self::Enum(UInt16Builder::new(), StringBuilder::new(), Vec::new()),
             DataType::DATE => Self::Date(Date32Builder::new()),
             DataType::TIME => Self::TimeOfDay(Int64Builder::new()),
             DataType::DATETIME => Self::DateTime(TimestampNanosecondBuilder::new().with_timezone("UTC")),
@@ -101,13 +101,13 @@ impl Column {
                 Primitive::UInt(v) => Some(*v),
                 _ => None,
             })),
-            Self::Enum(column, displays) => {
+            Self::Enum(column, displays, known) => {
                 let number = value.and_then(|v| match v {
                     Primitive::Enum(v) => Some(*v),
                     _ => None,
                 });
                 column.append_option(number);
-                displays.append_option(number.and_then(display));
+                displays.append_option(number.and_then(|number| known_display(known, number, display)));
             }
             Self::Date(column) => column.append_option(value.and_then(|v| match v {
                 Primitive::Date(date) => days(*date),
@@ -129,13 +129,49 @@ impl Column {
         }
     }
 
+    /// Appends the value of a field that an update has. The types that most fields have are read into their columns, without a [`Primitive`] in between.
+    #[inline]
+    fn append(
+        &mut self,
+        entry: &FieldEntry<'_>,
+        data_type: DataType,
+        display: impl Fn(u16) -> Option<String>,
+    ) -> Result<(), DecodeError> {
+        if entry.data.is_empty() || entry.enc != DataType::UNKNOWN {
+            self.push(Some(&entry.value(data_type)?), display);
+            return Ok(());
+        }
+        match (self, data_type) {
+            (Self::Real(column), DataType::REAL) => {
+                let number = primitive::real(entry.data)?.map(Real::to_f64).filter(|number| !number.is_nan());
+                column.append_option(number);
+            }
+            (Self::UInt(column), DataType::UINT) => column.append_value(primitive::uint(entry.data)?),
+            (Self::Int(column), DataType::INT) => column.append_value(primitive::int(entry.data)?),
+            (Self::Enum(column, displays, known), DataType::ENUM) => {
+                let number = primitive::enumeration(entry.data)?;
+                column.append_value(number);
+                displays.append_option(known_display(known, number, display));
+            }
+            (Self::Text(column), DataType::RMTES_STRING) => {
+                column.append_value(rwf::rmtes::message_text(entry.data));
+            }
+            (Self::TimeOfDay(column), DataType::TIME) => {
+                let time = primitive::time(entry.data)?;
+                column.append_option((!time.is_blank()).then(|| nanoseconds(time)));
+            }
+            (column, data_type) => column.push(Some(&entry.value(data_type)?), display),
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, into: &mut Vec<ArrayRef>) {
         match self {
             Self::Real(column) => into.push(Arc::new(column.finish())),
             Self::Decimal(column) => into.push(Arc::new(column.finish())),
             Self::Int(column) | Self::TimeOfDay(column) => into.push(Arc::new(column.finish())),
             Self::UInt(column) => into.push(Arc::new(column.finish())),
-            Self::Enum(column, displays) => {
+            Self::Enum(column, displays, _) => {
                 into.push(Arc::new(column.finish()));
                 into.push(Arc::new(displays.finish()));
             }
@@ -145,6 +181,20 @@ impl Column {
             Self::Bytes(column) => into.push(Arc::new(column.finish())),
         }
     }
+}
+
+/// The display of a number: looked up and converted once.
+#[inline]
+fn known_display(
+    known: &mut Vec<Option<Option<Box<str>>>>,
+    number: u16,
+    display: impl Fn(u16) -> Option<String>,
+) -> Option<&str> {
+    let place = usize::from(number);
+    if known.len() <= place {
+        known.resize(place + 1, None);
+    }
+    known[place].get_or_insert_with(|| display(number).map(String::into_boxed_str)).as_deref()
 }
 
 /// Not-a-number and the like are no numbers, and so null: engines order NaN above all.
@@ -192,6 +242,16 @@ fn nanoseconds(time: Time) -> i64 {
     seconds * 1_000_000_000 + fraction + if time.nanosecond > 999 { 0 } else { i64::from(time.nanosecond) }
 }
 
+/// Kinds of rows, by place.
+const KINDS: [&str; 7] = ["update", "refresh", "status", "generic", "ack", "other", "image"];
+/// The place of the kind of an image that is held.
+const IMAGE: i32 = 6;
+
+fn kind_place(class: MsgClass) -> i32 {
+    let kind = kind(class);
+    KINDS.iter().zip(0..).find_map(|(known, place)| (*known == kind).then_some(place)).unwrap_or(IMAGE - 1)
+}
+
 /// Rows of messages.
 pub(crate) struct Columns {
     names: Vec<String>,
@@ -202,19 +262,37 @@ pub(crate) struct Columns {
     seq: Int64Builder,
     time: TimestampNanosecondBuilder,
     item: NameColumn,
-    kind: StringDictionaryBuilder<Int32Type>,
+    kind: NameColumn,
     rows: usize,
+    /// A bit for each column that the row at hand has a value for.
+    found: Vec<u64>,
 }
 
-/// A dictionary column whose keys are places of items: names come as numbers already.
+/// A column of few texts that are known before: its rows are their places.
 struct NameColumn {
     keys: Vec<i32>,
     names: ArrayRef,
 }
 
+impl NameColumn {
+    const fn new(names: ArrayRef) -> Self {
+        Self { keys: Vec::new(), names }
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, arrow_schema::ArrowError> {
+        let keys = arrow_array::Int32Array::from(std::mem::take(&mut self.keys));
+        Ok(Arc::new(arrow_array::DictionaryArray::<Int32Type>::try_new(keys, Arc::clone(&self.names))?))
+    }
+}
+
+/// Names as an array, for [`Columns::new`].
+pub(crate) fn name_array<'n>(names: impl IntoIterator<Item = &'n str>) -> ArrayRef {
+    Arc::new(arrow_array::StringArray::from_iter_values(names))
+}
+
 impl Columns {
     pub(crate) fn new(
-        items: &[String],
+        items: &ArrayRef,
         names: Vec<String>,
         dictionary: Arc<Dictionary>,
         reals: Reals,
@@ -223,8 +301,8 @@ impl Columns {
         let places = Places::of(names.iter().map(String::as_str), &dictionary).map_err(unknown)?;
         let columns = (0..places.len()).map(|place| Column::of(places.data_type(place), reals)).collect();
         let fids = names.iter().filter_map(|name| dictionary.field_named(name)).map(|field| field.fid()).collect();
-        let all = arrow_array::StringArray::from_iter_values(items);
         Ok(Self {
+            found: vec![0; places.len().div_ceil(64)],
             names,
             places,
             columns,
@@ -232,8 +310,8 @@ impl Columns {
             fids,
             seq: Int64Builder::new(),
             time: TimestampNanosecondBuilder::new().with_timezone("UTC"),
-            item: NameColumn { keys: Vec::new(), names: Arc::new(all) },
-            kind: StringDictionaryBuilder::new(),
+            item: NameColumn::new(Arc::clone(items)),
+            kind: NameColumn::new(name_array(KINDS)),
             rows: 0,
         })
     }
@@ -248,46 +326,44 @@ impl Columns {
             MsgClass::REFRESH | MsgClass::UPDATE => rwf::peek::body(message.msg).unwrap_or_default(),
             _ => &[],
         };
-        self.push_body(seq, time_ns, message.item, kind(message.class), body)
+        self.push_body(seq, time_ns, (message.item, kind_place(message.class)), body)
     }
 
-    /// Appends a row of a field list.
-    pub(crate) fn push_body(
-        &mut self,
-        seq: i64,
-        time_ns: i64,
-        item: u32,
-        kind: &str,
-        body: &[u8],
-    ) -> Result<(), DecodeError> {
-        let Self { columns, dictionary, fids, rows, places, .. } = self;
-        let mut found = [false; 64];
-        let mut found_more = vec![false; columns.len().saturating_sub(64)];
-        let mut mark = |place: usize| {
-            let flag = if place < 64 { &mut found[place] } else { &mut found_more[place - 64] };
-            std::mem::replace(flag, true)
-        };
+    /// Appends a row of an image.
+    pub(crate) fn push_image(&mut self, seq: i64, time_ns: i64, item: u32, body: &[u8]) -> Result<(), DecodeError> {
+        self.push_body(seq, time_ns, (item, IMAGE), body)
+    }
+
+    /// Appends a row of a field list: its item, and the place of its kind.
+    fn push_body(&mut self, seq: i64, time_ns: i64, (item, kind): (u32, i32), body: &[u8]) -> Result<(), DecodeError> {
+        let Self { columns, dictionary, fids, rows, places, found, .. } = self;
+        found.fill(0);
         let applied = if body.is_empty() {
             Ok(0)
         } else {
-            places.each(body, |place, value| {
+            places.each_entry(body, |place, entry| {
+                let (word, bit) = (&mut found[place / 64], 1 << (place % 64));
                 // A field that comes twice has its first value: a row has one.
-                if !mark(place) {
-                    columns[place].push(Some(&value), |number| display(dictionary, fids[place], number));
+                if *word & bit == 0 {
+                    let display = |number| display(dictionary, fids[place], number);
+                    columns[place].append(&entry, places.data_type(place), display)?;
+                    *word |= bit;
                 }
                 Ok::<(), DecodeError>(())
             })
         };
-        for (place, column) in columns.iter_mut().enumerate() {
-            if !mark(place) {
-                column.push(None, |_| None);
+        for (word, columns) in found.iter().zip(columns.chunks_mut(64)) {
+            let mut missing = !*word & (u64::MAX >> (64 - columns.len()));
+            while missing != 0 {
+                columns[missing.trailing_zeros() as usize].push(None, |_| None);
+                missing &= missing - 1;
             }
         }
         *rows += 1;
         self.seq.append_value(seq);
         self.time.append_value(time_ns);
         self.item.keys.push(item as i32);
-        self.kind.append_value(kind);
+        self.kind.keys.push(kind);
         applied.map(|_| ())
     }
 
@@ -309,14 +385,11 @@ impl Columns {
     pub(crate) fn finish(&mut self) -> PyResult<Batch> {
         let wrong = |e: arrow_schema::ArrowError| QuotewayError::new_err(e.to_string());
         let schema = self.schema();
-        let keys = arrow_array::Int32Array::from(std::mem::take(&mut self.item.keys));
-        let item =
-            arrow_array::DictionaryArray::<Int32Type>::try_new(keys, Arc::clone(&self.item.names)).map_err(wrong)?;
         let mut arrays: Vec<ArrayRef> = vec![
             Arc::new(self.seq.finish()),
             Arc::new(self.time.finish()),
-            Arc::new(item),
-            Arc::new(self.kind.finish()),
+            self.item.finish().map_err(wrong)?,
+            self.kind.finish().map_err(wrong)?,
         ];
         self.columns.iter_mut().for_each(|column| column.finish(&mut arrays));
         self.rows = 0;

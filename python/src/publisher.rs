@@ -4,7 +4,7 @@ use crate::QuotewayError;
 use crate::session::{dictionary_of, seconds};
 use crate::values::Given;
 use client::publication::{Event, PublicationConfig, Unpublished};
-use client_io::{PublishError, Publisher};
+use client_io::{Dial, Encryption, PublishError, Publisher, Transport};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,7 +37,8 @@ fn error(error: PublishError) -> PyErr {
 #[pymethods]
 impl NativePublisher {
     #[new]
-    #[pyo3(signature = (service, listen, server, user, service_id, dictionary, waits))]
+    #[pyo3(signature = (service, listen, server, user, service_id, dictionary, waits, certificate, tls, roots, websocket))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword in Python")]
     fn new(
         service: &str,
         listen: Option<&str>,
@@ -46,6 +47,10 @@ impl NativePublisher {
         service_id: u16,
         dictionary: Option<(PathBuf, PathBuf)>,
         waits: bool,
+        certificate: Option<(PathBuf, PathBuf)>,
+        tls: bool,
+        roots: Option<PathBuf>,
+        websocket: bool,
     ) -> PyResult<Self> {
         let mut config = PublicationConfig { service_id, ..PublicationConfig::new(service) };
         if let Some(dictionary) = dictionary_of(dictionary)? {
@@ -54,13 +59,37 @@ impl NativePublisher {
         if waits {
             config.unpublished = Unpublished::Wait;
         }
+        let dials_otherwise = tls || websocket || roots.is_some();
         let publisher = match (listen, server) {
+            (Some(_), None) if dials_otherwise => {
+                return Err(PyValueError::new_err(
+                    "tls, roots and websocket are for who dials (server=...); who listens takes WebSocket anyway, and TLS with certificate=(certificate, key)",
+                ));
+            }
+            (None, Some(_)) if certificate.is_some() => {
+                return Err(PyValueError::new_err(
+                    "certificate is for who listens (listen=...); who dials trusts roots",
+                ));
+            }
             (Some(address), None) => {
                 let address = address.to_socket_addrs()?.next();
                 let address = address.ok_or_else(|| PyValueError::new_err("listen: no address has this name"))?;
-                Publisher::listen(config, address)?
+                match certificate {
+                    Some((certificate, key)) => Publisher::listen_encrypted(config, address, &certificate, &key)?,
+                    None => Publisher::listen(config, address)?,
+                }
             }
-            (None, Some(server)) => Publisher::dial(config, server, user)?,
+            (None, Some(server)) => {
+                let mut dial = Dial::default();
+                if tls || roots.is_some() {
+                    let encrypted = Encryption::with_roots(roots.as_deref());
+                    dial.encryption = encrypted.map_err(|e| QuotewayError::new_err(e.to_string()))?;
+                }
+                if websocket {
+                    dial.transport = Transport::WebSocket;
+                }
+                Publisher::dial_as(config, server, user, dial)?
+            }
             _ => {
                 return Err(PyValueError::new_err(
                     "give listen=\"HOST:PORT\" (consumers and servers dial you) or server=\"HOST:PORT\" (you dial a server)",

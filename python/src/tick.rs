@@ -93,7 +93,7 @@ impl Tick {
 
     /// The message as text with all its members.
     fn text(&self) -> String {
-        rwf::text::message(&self.msg, Some(&self.dictionary)).to_string()
+        rwf_text::message(&self.msg, Some(&self.dictionary)).to_string()
     }
 
     /// The message as it came: RWF.

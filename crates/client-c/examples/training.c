@@ -203,6 +203,75 @@ static int batch(const example_t *example) {
     return close_all(items, session, print_until(items, (int)example->count, 0, 0));
 }
 
+/* 270: the members of a symbol list, opened and closed as it changes. */
+static int symbol_list(const example_t *example) {
+    qw_session_t *session = connect_with(example, NULL);
+    qw_subscription_t *members = NULL;
+    qw_message_t message;
+    int joined = 0, images = 0;
+
+    if (session == NULL || qw_follow(session, example->service, example->items[0], 1, NULL, &members) != 0) return close_all(NULL, session, fail("follow"));
+    while ((joined == 0 || images < joined) && qw_next(members, PATIENCE, &message) == 1) {
+        joined += message.message_class == QW_JOINED;
+        images += message.message_class == QW_REFRESH;
+        printf("%d\t%s\n", (int)message.message_class, message.name);
+    }
+    return close_all(members, session, joined == 0 || images < joined);
+}
+
+/* 320: a generic message, and what the provider says so. */
+static int generic(const example_t *example) {
+    static const uint8_t text[] = "any data";
+    qw_session_t *session = connect_with(example, NULL);
+    qw_subscription_t *items = open_items(example, session, NULL);
+    qw_message_t message;
+    const uint8_t *bytes = NULL;
+    uint8_t container = 0;
+    size_t length = 0;
+    int failed = print_until(items, 1, 0, 0);
+
+    if (!failed && qw_send_generic(items, 0, QW_OPAQUE, text, sizeof text - 1) != 1) failed = fail("generic");
+    while (!failed && qw_next(items, PATIENCE, &message) == 1) {
+        if (message.message_class != QW_GENERIC) continue;
+        if (qw_message_body(items, &container, &bytes, &length) != 1) return close_all(items, session, fail("body"));
+        printf("%d\t%.*s\n", (int)container, (int)length, (const char *)bytes);
+        return close_all(items, session, 0);
+    }
+    return close_all(items, session, 1);
+}
+
+/* 340 on the item's stream, 341 off it: a post, and its answer. */
+static int post(const example_t *example, int on_stream) {
+    qw_session_t *session = connect_with(example, NULL);
+    qw_subscription_t *items = open_items(example, session, NULL);
+    qw_value_t value = {0};
+    qw_answer_t answer;
+    char text[200];
+    uint32_t id = 0;
+    int failed = print_until(items, 1, 0, 0);
+
+    value.name = "BID";
+    value.type = QW_DOUBLE;
+    value.number = 1.25;
+    if (failed) return close_all(items, session, failed);
+    if (on_stream ? qw_post(items, 0, &value, 1, &id) : qw_post_off_stream(session, example->service, example->items[0], &value, 1, &id))
+        return close_all(items, session, fail("post"));
+    while (qw_next_answer(session, PATIENCE, &answer, text, sizeof text, NULL) == 1) {
+        if (answer.post_id != id) continue;
+        printf("%s\t%s\n", answer.kind == QW_TAKEN ? "taken" : answer.kind == QW_REFUSED ? "refused" : "unanswered", text);
+        return close_all(items, session, 0);
+    }
+    return close_all(items, session, fail("answer"));
+}
+
+static int post_on_stream(const example_t *example) {
+    return post(example, 1);
+}
+
+static int post_off_stream(const example_t *example) {
+    return post(example, 0);
+}
+
 /* 410: two sessions in one program. */
 static int two_sessions(const example_t *example) {
     qw_session_t *sessions[2];
@@ -248,6 +317,7 @@ static const struct {
     {"100", watch},        {"102", snapshots},    {"140", orders},    {"170", channel},  {"180", over_websocket}, {"200", watch},
     {"210", orders},       {"280", count},        {"300", close_and_open}, {"301", priority}, {"350", pause_all},   {"360", view},
     {"370", batch},        {"410", two_sessions}, {"470", standby},   {"500", preferred}, {"510", watch},
+    {"270", symbol_list},  {"320", generic},      {"340", post_on_stream}, {"341", post_off_stream},
 };
 
 int main(int argc, char **argv) {

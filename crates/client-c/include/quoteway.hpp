@@ -59,6 +59,25 @@ template <class Get> std::string text(Get get) {
 }
 } // namespace detail
 
+/// Data and their type, as long as what they are of.
+struct data {
+    std::uint8_t container = QW_NO_DATA;
+    const std::uint8_t *bytes = nullptr;
+    std::size_t length = 0;
+};
+
+/// A value of a field to publish or to post.
+struct value : qw_value_t {
+    value(const char *field, double v) : qw_value_t{field, QW_DOUBLE, 0, 0, v, nullptr} {}
+    value(const char *field, std::int64_t v) : qw_value_t{field, QW_INTEGER, 0, v, 0, nullptr} {}
+    value(const char *field, const char *v) : qw_value_t{field, QW_TEXT, 0, 0, 0, v} {}
+    value(const char *field, std::nullptr_t) : qw_value_t{field, QW_BLANK, 0, 0, 0, nullptr} {}
+};
+
+namespace detail {
+inline std::vector<qw_value_t> raw(std::initializer_list<value> values) { return {values.begin(), values.end()}; }
+} // namespace detail
+
 /// A message, until the next one is taken.
 class message {
 public:
@@ -81,6 +100,12 @@ public:
             found = detail::checked(qw_field_text(from_, field, to, size, length));
         });
         return found == 1 ? std::optional<std::string>(std::move(text)) : std::nullopt;
+    }
+    /// Its data, whatever they are.
+    data body() const {
+        data body;
+        detail::checked(qw_message_body(from_, &body.container, &body.bytes, &body.length));
+        return body;
     }
     /// All of it, for people.
     std::string dump() const {
@@ -111,6 +136,17 @@ public:
     /// Asks for another priority; false: the item has ended.
     bool set_priority(std::uint32_t item, std::uint8_t priority_class, std::uint16_t count = 1) {
         return detail::checked(qw_set_priority(handle_.get(), item, priority_class, count)) == 1;
+    }
+    /// Posts to an item, by its place; the number under which session::next_answer gives the answer.
+    std::uint32_t post(std::uint32_t item, std::initializer_list<value> values) {
+        std::uint32_t id = 0;
+        const auto all = detail::raw(values);
+        detail::checked(qw_post(handle_.get(), item, all.data(), all.size(), &id));
+        return id;
+    }
+    /// Sends the provider of an item a generic message; false: the item is not open.
+    bool send_generic(std::uint32_t item, const data &body) {
+        return detail::checked(qw_send_generic(handle_.get(), item, body.container, body.bytes, body.length)) == 1;
     }
     qw_counts_t counts() const {
         qw_counts_t counts{};
@@ -151,6 +187,12 @@ private:
     double timeout_s_ = -1.0;
 };
 
+/// The answer to a post.
+struct answer : qw_answer_t {
+    std::string text;
+    bool is_taken() const { return kind == QW_TAKEN; }
+};
+
 /// A session; closed when it goes.
 class session {
 public:
@@ -173,6 +215,27 @@ public:
         detail::checked(qw_subscribe(handle_.get(), service.c_str(), names.data(), names.size(), &options, &handle));
         return subscription(handle);
     }
+    /// The members of a chain, or of a symbol list, as they come and go.
+    subscription follow(const std::string &service, const std::string &name, bool is_list, const qw_options_t &options = {}) {
+        qw_subscription_t *handle = nullptr;
+        detail::checked(qw_follow(handle_.get(), service.c_str(), name.c_str(), is_list, &options, &handle));
+        return subscription(handle);
+    }
+    /// Posts to an item that need not be open.
+    std::uint32_t post(const std::string &service, const std::string &item, std::initializer_list<value> values) {
+        std::uint32_t id = 0;
+        const auto all = detail::raw(values);
+        detail::checked(qw_post_off_stream(handle_.get(), service.c_str(), item.c_str(), all.data(), all.size(), &id));
+        return id;
+    }
+    /// The next answer to a post; nothing when the time is over. Its text is cut off at some length.
+    std::optional<answer> next_answer(double timeout_s = -1.0) {
+        answer next{};
+        char text[512];
+        if (detail::checked(qw_next_answer(handle_.get(), timeout_s, &next, text, sizeof text, nullptr)) == 0) return std::nullopt;
+        next.text = text;
+        return next;
+    }
     /// Host and port of the server that serves; empty without a connection.
     std::string server() const {
         return detail::text([&](char *to, std::size_t size, std::size_t *length) {
@@ -189,20 +252,12 @@ private:
     std::unique_ptr<qw_session_t, detail::close> handle_;
 };
 
-/// A value of a field to publish.
-struct value : qw_value_t {
-    value(const char *field, double v) : qw_value_t{field, QW_DOUBLE, 0, 0, v, nullptr} {}
-    value(const char *field, std::int64_t v) : qw_value_t{field, QW_INTEGER, 0, v, 0, nullptr} {}
-    value(const char *field, const char *v) : qw_value_t{field, QW_TEXT, 0, 0, 0, v} {}
-    value(const char *field, std::nullptr_t) : qw_value_t{field, QW_BLANK, 0, 0, 0, nullptr} {}
-};
-
 /// A service of your own; ended when it goes.
 class publisher {
 public:
-    static publisher listen(const std::string &service, const std::string &address) {
+    static publisher listen(const std::string &service, const std::string &address, const qw_publisher_options_t &options = {}) {
         qw_publisher_t *handle = nullptr;
-        detail::checked(qw_publisher_listen(service.c_str(), address.c_str(), &handle));
+        detail::checked(qw_publisher_listen_with(service.c_str(), address.c_str(), &options, &handle));
         return publisher(handle);
     }
     /// With TLS: PEM files of the certificate and its key.
@@ -211,17 +266,25 @@ public:
         detail::checked(qw_publisher_listen_encrypted(service.c_str(), address.c_str(), certificate.c_str(), key.c_str(), &handle));
         return publisher(handle);
     }
-    static publisher dial(const std::string &service, const std::string &servers, const std::string &user) {
+    static publisher dial(const std::string &service, const std::string &servers, const std::string &user, const qw_publisher_options_t &options = {}) {
         qw_publisher_t *handle = nullptr;
-        detail::checked(qw_publisher_dial(service.c_str(), servers.c_str(), user.c_str(), &handle));
+        detail::checked(qw_publisher_dial_with(service.c_str(), servers.c_str(), user.c_str(), &options, &handle));
         return publisher(handle);
     }
     int port() const { return detail::checked(qw_publisher_port(handle_.get())); }
     void publish(const std::string &item, std::initializer_list<value> values) {
-        std::vector<qw_value_t> all(values.begin(), values.end());
+        const auto all = detail::raw(values);
         detail::checked(qw_publish(handle_.get(), item.c_str(), all.data(), all.size()));
     }
     void flush() { detail::checked(qw_publisher_flush(handle_.get())); }
+    /// Events that have come to it, until the next call; nothing when the time is over.
+    std::optional<qw_event_t> next(double timeout_s = -1.0) {
+        qw_event_t event{};
+        if (detail::checked(qw_publisher_next(handle_.get(), timeout_s, &event)) == 0) return std::nullopt;
+        return event;
+    }
+    /// Answers the generic message that next has given last.
+    void answer(const data &body) { detail::checked(qw_publisher_answer(handle_.get(), body.container, body.bytes, body.length)); }
 
 private:
     explicit publisher(qw_publisher_t *handle) : handle_(handle) {}

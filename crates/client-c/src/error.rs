@@ -20,6 +20,8 @@ pub(crate) enum Code {
     Field = 5,
     /// A fault of this library.
     Internal = 6,
+    /// An item is not open, or too many posts wait.
+    NotOpen = 7,
 }
 
 /// Why a call failed.

@@ -8,6 +8,8 @@
 
 mod arguments;
 mod error;
+mod posts;
 mod publisher;
 mod session;
 mod subscription;
+mod values;

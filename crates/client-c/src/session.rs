@@ -20,6 +20,12 @@ pub(crate) fn time(seconds: c_double) -> Result<Option<Duration>, Failure> {
     Duration::try_from_secs_f64(seconds).map(Some).map_err(wrong)
 }
 
+/// A time to wait as a duration that the clock can hold; one without an end is more than a hundred years.
+pub(crate) fn bounded(time: Option<Duration>) -> Duration {
+    let longest = Duration::from_secs(u64::from(u32::MAX));
+    time.map_or(longest, |time| time.min(longest))
+}
+
 /// `qw_session_options_t`.
 #[repr(C)]
 pub struct QwSessionOptions {
@@ -39,12 +45,12 @@ pub struct QwSessionOptions {
 ///
 /// # Safety
 /// As for [`text`].
-unsafe fn optional<'a>(pointer: *const c_char, what: &str) -> Result<Option<&'a str>, Failure> {
+pub(crate) unsafe fn optional<'a>(pointer: *const c_char, what: &str) -> Result<Option<&'a str>, Failure> {
     // SAFETY: by this function's contract.
     (!pointer.is_null()).then(|| unsafe { text(pointer, what) }).transpose()
 }
 
-fn invalid(error: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn invalid(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Code::Invalid, error.to_string())
 }
 
@@ -151,10 +157,8 @@ pub unsafe extern "C" fn qw_connect_with(
 
 /// Connects and waits for what a program needs to begin: a login, a service, the dictionary.
 fn connect(servers: &str, config: SessionConfig, timeout_s: c_double) -> Result<Session, Failure> {
-    let timeout = time(timeout_s)?.unwrap_or(Duration::MAX / 4);
+    let timeout = bounded(time(timeout_s)?);
     let made = Session::connect(config)?;
-    // A time that the clock cannot hold is one without an end.
-    let timeout = timeout.min(Duration::from_secs(u64::from(u32::MAX)));
     let status = made.wait(timeout, |status| {
         let is_ready = status.is_logged_in && !status.services.is_empty() && status.dictionary.is_some();
         is_ready || status.refusal.is_some()

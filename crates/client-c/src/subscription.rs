@@ -5,8 +5,9 @@ use crate::error::{Code, Failure, guard};
 use crate::session::{QwSession, time};
 use client::Interest;
 use client::fields::{FromValue as _, fields};
-use client::queue::{Overflow, QueueConfig};
-use client_io::Subscription;
+use client::members::Kind;
+use client::queue::{Message, Overflow, QueueConfig};
+use client_io::{FollowError, Followed, Session, Step, Subscription};
 use omm::consumer::ItemRequest;
 use rwf::Primitive;
 use rwf::dictionary::Dictionary;
@@ -14,13 +15,27 @@ use rwf::msg::{Domain, MsgClass, Priority};
 use rwf::rdm::request::View;
 use std::ffi::{CString, c_char, c_double, c_int};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A subscription behind a handle.
 pub struct QwSubscription {
-    subscription: Subscription,
+    source: Source,
+    /// Names of the items, by place: those that C was told of.
     names: Vec<CString>,
     dictionary: Arc<Dictionary>,
 }
+
+/// The items that are watched.
+enum Source {
+    Items(Subscription),
+    /// The members of a chain or symbol list; whether the last thing that happened was a message.
+    Members(Box<Followed>, bool),
+}
+
+/// Classes of what happens to the members of a chain or list: `QW_JOINED`, `QW_LEFT`, `QW_BROKEN`. No message of RWF has them.
+const JOINED: i32 = 101;
+const LEFT: i32 = 102;
+const BROKEN: i32 = 103;
 
 /// `qw_message_t`.
 #[repr(C)]
@@ -113,21 +128,65 @@ pub unsafe extern "C" fn qw_subscribe(
         let (session, service) = unsafe { (&borrowed(session.cast_const(), "session")?.0, text(service, "service")?) };
         // SAFETY: likewise.
         let names = unsafe { texts(items, count, "items") }?;
-        let no_dictionary = || Failure::new(Code::Connect, "the dictionary has not come");
-        let dictionary = session.status().dictionary.ok_or_else(no_dictionary)?;
-        let mut request = ItemRequest::new(service, "");
-        let queue = if options.is_null() {
-            QueueConfig::default()
-        } else {
-            // SAFETY: likewise.
-            unsafe { borrowed(options, "options")?.apply(&dictionary, &mut request) }?
-        };
+        // SAFETY: likewise.
+        let (dictionary, request, queue) = unsafe { asked(session, service, options.as_ref()) }?;
         let of_c = |name: &String| CString::new(name.as_str()).unwrap_or_default();
         let of_items = names.iter().map(of_c).collect();
         let made = session.subscribe_to(Interest { request, names }, queue);
         let made = made.map_err(|e| Failure::new(Code::Ended, e.to_string()))?;
         // SAFETY: likewise.
-        unsafe { hand_out(subscription, QwSubscription { subscription: made, names: of_items, dictionary }) }?;
+        unsafe { hand_out(subscription, QwSubscription { source: Source::Items(made), names: of_items, dictionary }) }?;
+        Ok(0)
+    })
+}
+
+/// The dictionary, the request and the queue of what is to be watched.
+///
+/// # Safety
+/// The options are as the header says.
+unsafe fn asked(
+    session: &Session,
+    service: &str,
+    options: Option<&QwOptions>,
+) -> Result<(Arc<Dictionary>, ItemRequest, QueueConfig), Failure> {
+    let no_dictionary = || Failure::new(Code::Connect, "the dictionary has not come");
+    let dictionary = session.status().dictionary.ok_or_else(no_dictionary)?;
+    let mut request = ItemRequest::new(service, "");
+    // SAFETY: by this function's contract.
+    let queue = options.map(|options| unsafe { options.apply(&dictionary, &mut request) }).transpose()?;
+    Ok((dictionary, request, queue.unwrap_or_default()))
+}
+
+/// See the header.
+///
+/// # Safety
+/// As the header says: `session` is open, `options` is null or whole, and a pointer can be written to `subscription`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_follow(
+    session: *mut QwSession,
+    service: *const c_char,
+    name: *const c_char,
+    is_list: c_int,
+    options: *const QwOptions,
+    subscription: *mut *mut QwSubscription,
+) -> c_int {
+    guard(|| {
+        // SAFETY: by this function's contract.
+        let session = &unsafe { borrowed(session.cast_const(), "session") }?.0;
+        // SAFETY: likewise.
+        let (service, name) = unsafe { (text(service, "service")?, text(name, "name")?) };
+        // SAFETY: likewise.
+        let (dictionary, request, queue) = unsafe { asked(session, service, options.as_ref()) }?;
+        if !request.streaming {
+            let why = "options.is_snapshot: members of a chain or list are followed; subscribe to it for a snapshot";
+            return Err(Failure::new(Code::Invalid, why));
+        }
+        let kind = if is_list == 0 { Kind::Chain } else { Kind::SymbolList };
+        let made = session.follow(kind, name, request, queue);
+        let made = made.map_err(|e| Failure::new(Code::Ended, e.to_string()))?;
+        let source = Source::Members(Box::new(made), false);
+        // SAFETY: likewise.
+        unsafe { hand_out(subscription, QwSubscription { source, names: Vec::new(), dictionary }) }?;
         Ok(0)
     })
 }
@@ -157,18 +216,8 @@ pub unsafe extern "C" fn qw_next(
 ) -> c_int {
     guard(|| {
         // SAFETY: by this function's contract.
-        let QwSubscription { subscription, names, .. } = unsafe { borrowed_mut(subscription, "subscription") }?;
-        let next = subscription.next(time(timeout_s)?).map_err(|e| Failure::new(Code::Ended, e.to_string()))?;
-        let Some(next) = next else { return Ok(0) };
-        let given = QwMessage {
-            name: names[next.item as usize].as_ptr(),
-            item: next.item,
-            message_class: i32::from(next.class.0),
-            is_final: i32::from(next.is_final),
-            received_ns: next.received_ns as i64,
-            bytes: next.msg.as_ptr(),
-            length: next.msg.len(),
-        };
+        let subscription = unsafe { borrowed_mut(subscription, "subscription") }?;
+        let Some(given) = subscription.next(time(timeout_s)?)? else { return Ok(0) };
         // SAFETY: by this function's contract.
         unsafe { write(message, given, "message") }?;
         Ok(1)
@@ -183,7 +232,10 @@ pub unsafe extern "C" fn qw_next(
 pub unsafe extern "C" fn qw_subscription_counts(subscription: *const QwSubscription, counts: *mut QwCounts) -> c_int {
     guard(|| {
         // SAFETY: by this function's contract.
-        let now = unsafe { borrowed(subscription, "subscription") }?.subscription.counts();
+        let now = match &unsafe { borrowed(subscription, "subscription") }?.source {
+            Source::Items(items) => items.counts(),
+            Source::Members(members, _) => members.counts(),
+        };
         let client::queue::Counts { queued, merged, dropped, full, cut } = now;
         // SAFETY: likewise.
         unsafe { write(counts, QwCounts { queued, merged, dropped, full, cut }, "counts") }?;
@@ -191,9 +243,75 @@ pub unsafe extern "C" fn qw_subscription_counts(subscription: *const QwSubscript
     })
 }
 
+fn given(name: &CString, next: &Message<'_>) -> QwMessage {
+    QwMessage {
+        name: name.as_ptr(),
+        item: next.item,
+        message_class: i32::from(next.class.0),
+        is_final: i32::from(next.is_final),
+        received_ns: next.received_ns as i64,
+        bytes: next.msg.as_ptr(),
+        length: next.msg.len(),
+    }
+}
+
 impl QwSubscription {
+    /// Waits for the next thing that happens. `None`: the time is over.
+    fn next(&mut self, timeout: Option<Duration>) -> Result<Option<QwMessage>, Failure> {
+        let Self { source, names, .. } = self;
+        match source {
+            Source::Items(items) => {
+                let next = items.next(timeout).map_err(|e| Failure::new(Code::Ended, e.to_string()))?;
+                Ok(next.map(|next| given(&names[next.item as usize], &next)))
+            }
+            Source::Members(members, has_message) => {
+                *has_message = false;
+                let step = members.next(timeout).map_err(|e: FollowError| Failure::new(Code::Ended, e.to_string()))?;
+                let (item, class) = match step {
+                    None => return Ok(None),
+                    Some(Step::Joined { item }) => (item, JOINED),
+                    Some(Step::Left { item }) => (item, LEFT),
+                    Some(Step::Broken { record }) => (record, BROKEN),
+                    Some(Step::Message(message)) => {
+                        *has_message = true;
+                        return Ok(Some(given(&names[message.item as usize], &message)));
+                    }
+                };
+                // Members have joined before anything else is told of them. Places before are those of records.
+                while names.len() <= item as usize {
+                    names.push(CString::new(members.name(names.len() as u32)).unwrap_or_default());
+                }
+                let name = names[item as usize].as_ptr();
+                let (is_final, received_ns, bytes, length) = (0, 0, std::ptr::null(), 0);
+                Ok(Some(QwMessage { name, item, message_class: class, is_final, received_ns, bytes, length }))
+            }
+        }
+    }
+
+    /// The message that was given last.
+    pub(crate) fn current(&self) -> Option<Message<'_>> {
+        match &self.source {
+            Source::Items(items) => items.current(),
+            Source::Members(members, has_message) => members.current().filter(|_| *has_message),
+        }
+    }
+
+    pub(crate) const fn dictionary(&self) -> &Arc<Dictionary> {
+        &self.dictionary
+    }
+
+    /// Its items, for what is done to one of them.
+    pub(crate) fn items(&self) -> Result<&Subscription, Failure> {
+        let why =
+            "members of a chain or list cannot be paused, posted to or asked for otherwise; subscribe to the item";
+        match &self.source {
+            Source::Items(items) => Ok(items),
+            Source::Members(..) => Err(Failure::new(Code::Invalid, why)),
+        }
+    }
+
     /// The place of an item that there is.
-    fn place(&self, item: u32) -> Result<u32, Failure> {
+    pub(crate) fn place(&self, item: u32) -> Result<u32, Failure> {
         let count = self.names.len();
         let unknown =
             || format!("item {item} is none of the subscription, which has {count}: give its place, from 0 on");
@@ -209,7 +327,7 @@ impl QwSubscription {
         let wanted = self.dictionary.field_named(name);
         let unknown = || Failure::new(Code::Field, client::fields::UnknownField(name.to_owned()).to_string());
         let fid = wanted.ok_or_else(unknown)?.fid();
-        let Some(message) = self.subscription.current() else { return Ok(None) };
+        let Some(message) = self.current() else { return Ok(None) };
         if !matches!(message.class, MsgClass::REFRESH | MsgClass::UPDATE) {
             return Ok(None);
         }
@@ -235,7 +353,7 @@ pub unsafe extern "C" fn qw_pause(subscription: *const QwSubscription, item: u32
     guard(|| {
         // SAFETY: by this function's contract.
         let subscription = unsafe { borrowed(subscription, "subscription") }?;
-        let paused = subscription.subscription.pause(vec![subscription.place(item)?], is_paused != 0);
+        let paused = subscription.items()?.pause(vec![subscription.place(item)?], is_paused != 0);
         paused.map_err(|e| Failure::new(Code::Ended, e.to_string()))?;
         Ok(0)
     })
@@ -256,8 +374,8 @@ pub unsafe extern "C" fn qw_set_priority(
         // SAFETY: by this function's contract.
         let subscription = unsafe { borrowed(subscription, "subscription") }?;
         let priority = Priority { class: priority_class, count };
-        let item = subscription.place(item)?;
-        let changed = subscription.subscription.reissue(item, move |request| request.priority = Some(priority));
+        let (items, item) = (subscription.items()?, subscription.place(item)?);
+        let changed = items.reissue(item, move |request| request.priority = Some(priority));
         Ok(c_int::from(changed.map_err(|e| Failure::new(Code::Ended, e.to_string()))?))
     })
 }
@@ -360,8 +478,8 @@ pub unsafe extern "C" fn qw_message_text(
         // SAFETY: by this function's contract.
         let subscription = unsafe { borrowed(subscription, "subscription") }?;
         let none = || Failure::new(Code::Invalid, "no message was taken: call qw_next first");
-        let message = subscription.subscription.current().ok_or_else(none)?;
-        let all = rwf::text::message(message.msg, Some(&subscription.dictionary)).to_string();
+        let message = subscription.current().ok_or_else(none)?;
+        let all = rwf_text::message(message.msg, Some(&subscription.dictionary)).to_string();
         // SAFETY: likewise.
         unsafe { write_text(&all, to, size, length) }?;
         Ok(1)

@@ -359,7 +359,7 @@ fn print_until(session: &Session, items: &mut Subscription, is_enough: impl Fn(&
         seen.images += usize::from(class == MsgClass::REFRESH);
         seen.updates += usize::from(class == MsgClass::UPDATE);
         seen.ends += usize::from(is_final);
-        println!("{}\n{}", names[item as usize], rwf::text::message(msg, Some(&dictionary)));
+        println!("{}\n{}", names[item as usize], rwf_text::message(msg, Some(&dictionary)));
     }
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! A client with its connections, driven by its owner: no thread, no queue.
 
-use crate::dial::Dial;
+use crate::dial::{self, Dial};
 use crate::settings::SessionConfig;
 use client::{Client, Delivery, Event, LinkId};
+use net::dns::ServiceName;
 use net::tcp::ConnId;
+use omm::consumer;
 use omm::{Server, WallClock};
 use rssl::Version;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
@@ -20,14 +22,14 @@ pub enum Notice {
     Connected {
         /// The link: most clients have one.
         link: LinkId,
-        /// Its host and port.
+        /// Its host and port, or the name of the service whose server it is.
         server: String,
     },
     /// A connection is gone, or could not be made. Another attempt is made in its time.
     Lost {
         /// The link.
         link: LinkId,
-        /// Host and port of the server.
+        /// Host and port of the server, or the name of the service whose server it is.
         server: String,
         /// The reason.
         why: String,
@@ -88,13 +90,22 @@ impl Link {
         }
     }
 
+    /// A server that was logged in at: after a loss the servers of a service are tried in their order again, from the first. A host's address that has
+    /// failed has another one tried first.
+    fn begin_anew(&mut self) {
+        if self.server.as_ref().is_some_and(|server| ServiceName::is_meant_by(&server.host)) {
+            self.attempts = 0;
+        }
+    }
+
     fn place(&self) -> String {
-        self.server.as_ref().map(|server| format!("{}:{}", server.host, server.port)).unwrap_or_default()
+        self.server.as_ref().map(dial::entry).unwrap_or_default()
     }
 }
 
 impl Links {
     /// The link of a connection: there are few.
+    #[inline]
     fn of(&mut self, conn: ConnId) -> Option<&mut Link> {
         self.all.iter_mut().find(|link| link.conn == Some(conn))
     }
@@ -108,6 +119,11 @@ impl Links {
 
     fn take_events(&mut self, client: &mut Client) {
         while let Some(event) = client.poll_event() {
+            if let Event::Consumer { link, event } = &event
+                && let consumer::Event::LoggedIn(_) = **event
+            {
+                self.all[link.index()].begin_anew();
+            }
             if let Some((link, _)) = Client::asks_to_disconnect(&event) {
                 self.all[link.index()].leaves = true;
             } else {
@@ -196,11 +212,14 @@ impl Connection {
             return;
         }
         if !std::mem::take(&mut link.redials) {
+            // The client says when a server is to be dialled.
             let Some(server) = self.client.poll_connect(now, link.id) else { return };
             link.server = Some(server.clone());
         }
         link.leaves = false;
-        let Some(server) = link.server.clone() else { return };
+        let Some(server) = link.server.clone() else {
+            return debug_assert!(false, "a server that was never dialled is dialled again");
+        };
         let dialled = self.dial.connect(now, &mut self.io, &server, (link.attempts, link.version));
         let is_reading = self.links.is_reading;
         let link = &mut self.links.all[at];
@@ -221,6 +240,7 @@ impl Connection {
     fn send(&mut self, now: u64) {
         let Self { io, client, links, .. } = self;
         for link in &mut links.all {
+            // A message to send is kept, or void, until there is a connection.
             let Some(conn) = link.conn else { continue };
             if link.is_open {
                 io.send(now, conn, |packer| {
@@ -260,7 +280,9 @@ impl<S: FnMut(u64, Delivery<'_>)> Handler for Served<'_, S> {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        let Some(link) = self.links.of(conn) else { return };
+        let Some(link) = self.links.of(conn) else {
+            return debug_assert!(false, "{conn:?} was closed, and is no link's");
+        };
         link.conn = None;
         link.version = ended.next_version.unwrap_or(Version::V14);
         link.redials = ended.next_version.is_some();

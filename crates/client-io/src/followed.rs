@@ -5,7 +5,8 @@ use crate::subscription::{Ended, SubscribeError, Subscription};
 use client::Interest;
 use client::images::{Condition, Images};
 use client::members::{Changes, Kind, Members};
-use client::queue::{Message, QueueConfig};
+use client::queue::{Counts, Message, QueueConfig};
+use omm::ByStream;
 use omm::consumer::{ItemRequest, OpenError};
 use rwf::msg::Domain;
 use std::collections::{BTreeMap, VecDeque};
@@ -40,6 +41,12 @@ enum Membership {
     Broken(u32),
 }
 
+/// A record or member.
+struct Open {
+    name: String,
+    is_member: bool,
+}
+
 /// The members of a chain or symbol list. Dropped, all is closed.
 pub struct Followed {
     subscription: Subscription,
@@ -47,9 +54,14 @@ pub struct Followed {
     /// Images of the records, by their order of opening; `at` has the places.
     images: Images,
     at: BTreeMap<u32, u32>,
+    /// Places among the images whose records are closed.
+    free: Vec<u32>,
     /// Places of the members.
     places: BTreeMap<String, u32>,
-    is_member: Vec<bool>,
+    /// Records and members that are open, by place: a chain that changes for ever has no end of names.
+    open: ByStream<Open>,
+    /// The member of which was told last that it has left: its name is known until the next step.
+    leaving: Option<u32>,
     record_request: ItemRequest,
     request: ItemRequest,
     told: VecDeque<Membership>,
@@ -90,13 +102,17 @@ impl Followed {
         let data_streams = kind == Kind::SymbolList && is_plain;
         let record_request = ItemRequest { domain, data_streams, ..ItemRequest::new(request.service.clone(), "") };
         let interest = Interest { request: record_request.clone(), names: vec![name.to_owned()] };
+        let mut open = ByStream::default();
+        open.insert(0, Open { name: name.to_owned(), is_member: false });
         Ok(Self {
             subscription: session.subscribe_to(interest, queue)?,
             members: Members::new(kind, name, 0),
             images: Images::new(1, None),
             at: BTreeMap::from([(0, 0)]),
+            free: Vec::new(),
             places: BTreeMap::new(),
-            is_member: vec![false],
+            open,
+            leaving: None,
             record_request,
             request,
             told: VecDeque::new(),
@@ -104,9 +120,9 @@ impl Followed {
         })
     }
 
-    /// The name of an item or record, by place.
+    /// The name of an item or record, by place. Of a member that has left until the step behind [`Step::Left`] is taken; then it is empty.
     pub fn name(&self, item: u32) -> &str {
-        self.subscription.names().get(item as usize).map_or("", String::as_str)
+        self.open.get(item as i32).map_or("", |open| &open.name)
     }
 
     /// Names of the members now, in order of the records.
@@ -124,6 +140,16 @@ impl Followed {
         self.malformed
     }
 
+    /// Messages that were queued, merged, dropped.
+    pub fn counts(&self) -> Counts {
+        self.subscription.counts()
+    }
+
+    /// The message that [`Followed::next`] has given last, until the next call of it.
+    pub fn current(&self) -> Option<Message<'_>> {
+        self.subscription.current()
+    }
+
     /// The next thing that happens. Waits for it: at most as long as `timeout` says, for ever without. `None`: the time is over.
     ///
     /// # Errors
@@ -131,7 +157,13 @@ impl Followed {
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Step<'_>>, FollowError> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
+            if let Some(left) = self.leaving.take() {
+                self.open.remove(left as i32);
+            }
             if let Some(told) = self.told.pop_front() {
+                if let Membership::Left(item) = told {
+                    self.leaving = Some(item);
+                }
                 return Ok(Some(match told {
                     Membership::Joined(item) => Step::Joined { item },
                     Membership::Left(item) => Step::Left { item },
@@ -145,7 +177,7 @@ impl Followed {
                 let message = Message { item: record, ..message };
                 self.images.apply(&message);
                 self.read(item, record)?;
-            } else if self.is_member.get(item as usize).is_some_and(|is_member| *is_member) {
+            } else if self.open.get(item as i32).is_some_and(|open| open.is_member) {
                 return Ok(self.subscription.current().map(Step::Message));
             }
         }
@@ -162,8 +194,8 @@ impl Followed {
             // An image that is Suspect says what it said.
             Condition::Waiting | Condition::Suspect => return Ok(()),
             Condition::Ok | Condition::Snapshot => {
-                let Some(body) = self.images.payload(record, &mut room) else { return Ok(()) };
-                let Ok(changes) = self.members.image(place, body) else {
+                let body = self.images.payload(record, &mut room);
+                let Some(Ok(changes)) = body.map(|body| self.members.image(place, body)) else {
                     self.malformed += 1;
                     return Ok(());
                 };
@@ -175,31 +207,41 @@ impl Followed {
 
     fn make(&mut self, changes: Changes) -> Result<(), FollowError> {
         for name in changes.left {
-            let Some(place) = self.places.remove(&name) else { continue };
-            self.is_member[place as usize] = false;
+            let Some(place) = self.places.remove(&name) else {
+                debug_assert!(false, "{name} has left and was never opened");
+                continue;
+            };
+            if let Some(open) = self.open.get_mut(place as i32) {
+                open.is_member = false;
+            }
             self.subscription.close(place)?;
             self.told.push_back(Membership::Left(place));
         }
         for place in changes.close {
-            self.at.remove(&place);
+            self.free.extend(self.at.remove(&place));
+            self.open.remove(place as i32);
             self.subscription.close(place)?;
         }
         if !changes.joined.is_empty() {
             let names = changes.joined;
             let interest = Interest { request: self.request.clone(), names: names.clone() };
             let first = self.subscription.extend_as(interest, self.record_request.data_streams)?;
-            self.is_member.resize(first as usize + names.len(), true);
             for (name, place) in names.into_iter().zip(first..) {
+                self.open.insert(place as i32, Open { name: name.clone(), is_member: true });
                 self.places.insert(name, place);
                 self.told.push_back(Membership::Joined(place));
             }
         }
         if let Some(name) = changes.open {
-            let interest = Interest { request: self.record_request.clone(), names: vec![name] };
-            let place = self.subscription.extend(interest)?;
-            self.is_member.resize(place as usize + 1, false);
-            self.at.insert(place, self.images.len() as u32);
-            self.images.grow(1);
+            let interest = Interest { request: self.record_request.clone(), names: vec![name.clone()] };
+            let place = self.subscription.extend_as(interest, false)?;
+            self.open.insert(place as i32, Open { name, is_member: false });
+            let at = self.free.pop().unwrap_or(self.images.len() as u32);
+            if self.images.len() as u32 == at {
+                self.images.grow(1);
+            }
+            self.images.begin_anew(at);
+            self.at.insert(place, at);
             self.members.opened(place);
         }
         Ok(())
@@ -245,5 +287,50 @@ impl std::error::Error for FollowError {}
 impl fmt::Debug for Followed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Followed").field("members", &self.places.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Publisher, SessionConfig};
+    use client::publication::PublicationConfig;
+    use rwf::Primitive;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn record(publisher: &Publisher, name: &str, member: &str, next: &str) {
+        let fields = [("LINK_1", Primitive::Ascii(member.as_bytes())), ("NEXT_LR", Primitive::Ascii(next.as_bytes()))];
+        publisher.publish(name, &fields).expect("fields");
+    }
+
+    #[test]
+    fn a_chain_that_changes_for_ever_keeps_what_is_open() {
+        let publisher = Publisher::listen(PublicationConfig::new("FEED"), ([127, 0, 0, 1], 0).into()).expect("a port");
+        record(&publisher, "0#X", "M", "R0");
+        let address = publisher.address().expect("an address").to_string();
+        let session = Session::connect(SessionConfig::new(&address, "user").expect("a server")).expect("sockets");
+        for round in 0..40 {
+            publisher.publish(&format!("M{round}"), &[("BID", Primitive::Double(1.0))]).expect("a field");
+            record(&publisher, &format!("R{round}"), &format!("M{round}"), "");
+        }
+        let request = ItemRequest::new("FEED", "");
+        let mut followed = session.follow(Kind::Chain, "0#X", request, QueueConfig::default()).expect("room");
+        let mut left = 0;
+        for round in 0..40 {
+            record(&publisher, "0#X", "M", &format!("R{round}"));
+            let (member, end) = (format!("M{round}"), Instant::now() + PATIENCE);
+            while !(followed.is_complete() && followed.members() == ["M", member.as_str()]) {
+                assert!(Instant::now() < end, "{:?}", followed.members());
+                if let Some(Step::Left { item }) = followed.next(Some(PATIENCE)).expect("it goes on") {
+                    assert!(followed.name(item).starts_with('M'), "who has left has a name");
+                    left += 1;
+                }
+            }
+        }
+        assert!(left >= 39 && followed.places.len() == 2, "{left} have left");
+        // Two members, two records, and the one that has left last.
+        assert!(followed.open.len() <= 5 && followed.images.len() <= 3, "{} are kept", followed.open.len());
+        assert!(followed.subscription.names().len() <= 1);
     }
 }

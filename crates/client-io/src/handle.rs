@@ -103,7 +103,10 @@ impl Worker {
         holding.clear();
         for (shared, batch) in subscriptions.iter_mut().flatten() {
             let mut state = lock(&shared.state);
-            let Some(id) = state.id else { continue };
+            let Some(id) = state.id else {
+                debug_assert!(false, "a subscription among those that are served has no number");
+                continue;
+            };
             if !batch.is_empty() {
                 state.queue.put_all(batch);
             }

@@ -23,6 +23,7 @@
 
 mod connection;
 mod dial;
+mod event_queue;
 mod followed;
 mod handle;
 mod publisher;

@@ -1,6 +1,7 @@
 //! A service of the application's own, in a thread that listens or dials.
 
 use crate::dial::Dial;
+use crate::event_queue::EventQueue;
 use crate::handle::lock;
 use crate::settings::{AddressError, servers};
 use client::fields::{self, WriteError};
@@ -17,7 +18,7 @@ use rwf::image::ApplyError;
 use rwf::msg::Domain;
 use rwf::rdm::login;
 use rwf::{DataType, Primitive};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -25,12 +26,11 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-/// Bytes that wait for the thread; whoever publishes more waits until it has taken them.
-const WAITING_MAX: usize = 16 << 20;
+/// Bytes that wait for the thread, with what is kept of each entry; whoever publishes more waits until it has taken them. As much again is worked off meanwhile,
+/// and lies once more in front of each connection.
+const WAITING_MAX: usize = 1 << 20;
 /// Bytes that wait for one consumer, before it is cut off.
 const BACKLOG_MAX: usize = 256 << 20;
-/// Events that are kept for an owner who does not take them.
-const EVENTS_MAX: usize = 65_536;
 /// How long connections are given to take what is left at the end, nanoseconds.
 const FAREWELL: u64 = 1_000_000_000;
 
@@ -97,11 +97,17 @@ struct Entry {
 struct Waiting {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    events: VecDeque<Event>,
+    events: EventQueue,
     status: PublisherStatus,
     ends: bool,
     /// Blocks that the thread has taken and worked off.
     taken: u64,
+}
+
+impl Waiting {
+    const fn in_use(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
 }
 
 #[derive(Default)]
@@ -256,7 +262,7 @@ impl Publisher {
 
     fn give(&self, act: Act, domain: Domain, name: &str, container: DataType, body: &[u8]) -> Result<(), PublishError> {
         let mut waiting = lock(&self.shared.waiting);
-        while waiting.bytes.len() > WAITING_MAX && waiting.status.is_over.is_none() {
+        while waiting.in_use() > WAITING_MAX && waiting.status.is_over.is_none() {
             waiting = self.shared.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(why) = &waiting.status.is_over {
@@ -289,7 +295,7 @@ impl Publisher {
         let until = Instant::now() + timeout;
         let mut waiting = lock(&self.shared.waiting);
         loop {
-            if let Some(event) = waiting.events.pop_front() {
+            if let Some(event) = waiting.events.pop() {
                 return Some(event);
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -298,6 +304,20 @@ impl Publisher {
             }
             waiting = self.shared.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Waits until the status is as `is_so` says, at most as long as `timeout`; gives the status then.
+    pub fn wait(&self, timeout: Duration, mut is_so: impl FnMut(&PublisherStatus) -> bool) -> PublisherStatus {
+        let until = Instant::now() + timeout;
+        let mut waiting = lock(&self.shared.waiting);
+        while !is_so(&waiting.status) && waiting.status.is_over.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            waiting = self.shared.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        waiting.status.clone()
     }
 
     /// How it is now.
@@ -326,6 +346,8 @@ struct Work {
     next: u64,
     dial: Dial,
     dialled: Option<ConnId>,
+    /// The server has greeted: the connection takes messages from then on. One that becomes a WebSocket first takes none.
+    is_open: bool,
     server: Option<Server>,
     version: Version,
     redials: bool,
@@ -337,6 +359,7 @@ struct Work {
 impl Handler for Work {
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
         if self.dialled == Some(conn) {
+            self.is_open = true;
             self.publication.publisher().into_iter().for_each(|publisher| publisher.handle_connected(now));
             self.publication.publisher_events();
             return;
@@ -383,14 +406,17 @@ impl Work {
         }
         if !std::mem::take(&mut self.redials) {
             let server = self.publication.publisher().and_then(|publisher| publisher.poll_connect(now).cloned());
+            // A publisher that listens dials nobody; one that dials says when.
             let Some(server) = server else { return };
             self.server = Some(server);
         }
-        let Some(server) = &self.server else { return };
+        let Some(server) = &self.server else {
+            return debug_assert!(false, "a server that was never dialled is dialled again");
+        };
         let dialled = self.dial.connect(now, io, server, (self.attempts, self.version));
         self.attempts = self.attempts.wrapping_add(1);
         match dialled {
-            Ok(conn) => self.dialled = Some(conn),
+            Ok(conn) => (self.dialled, self.is_open) = (Some(conn), false),
             Err(why) => self.failed(now, why),
         }
     }
@@ -399,7 +425,10 @@ impl Work {
     fn send(&mut self, now: u64, io: &mut RsslIo) -> u64 {
         let mut cut_off = 0;
         while let Some(number) = self.publication.poll_unsent() {
-            let Some(&conn) = self.conns.get(&number) else { continue };
+            let Some(&conn) = self.conns.get(&number) else {
+                debug_assert!(false, "connection {number} has something to send and is gone");
+                continue;
+            };
             io.send(now, conn, |packer| {
                 while let Some(msg) = self.publication.poll_transmit(number) {
                     packer.push(msg, None);
@@ -411,11 +440,13 @@ impl Work {
             }
         }
         if let (Some(conn), Some(publisher)) = (self.dialled, self.publication.publisher()) {
-            io.send(now, conn, |packer| {
-                while let Some(msg) = publisher.poll_transmit() {
-                    packer.push(msg, None);
-                }
-            });
+            if self.is_open {
+                io.send(now, conn, |packer| {
+                    while let Some(msg) = publisher.poll_transmit() {
+                        packer.push(msg, None);
+                    }
+                });
+            }
             if std::mem::take(&mut self.leaves) {
                 io.close_drained(conn, "the session is over");
             }
@@ -426,7 +457,8 @@ impl Work {
     fn carry_out(&mut self, bytes: &[u8], entries: &[Entry]) -> (u64, Option<ApplyError>) {
         let (mut start, mut refused, mut refusal) = (0, 0, None);
         for entry in entries {
-            let Ok(name) = std::str::from_utf8(&bytes[start..entry.name_end]) else { continue };
+            // Names were texts when they were given.
+            let name = String::from_utf8_lossy(&bytes[start..entry.name_end]);
             let item = ItemName { domain: entry.domain, name: name.into() };
             let body = &bytes[entry.name_end..entry.end];
             let done = match entry.act {
@@ -468,6 +500,7 @@ fn run(mut io: RsslIo, publication: Publication, dial: Dial, shared: &Shared) {
         next: 0,
         dial,
         dialled: None,
+        is_open: false,
         server: None,
         version: Version::V14,
         redials: false,
@@ -542,11 +575,8 @@ fn tell(work: &mut Work, shared: &Shared, (refused, refusal, cut_off): (u64, Opt
             }
             _ => {}
         }
-        if waiting.events.len() >= EVENTS_MAX {
-            waiting.events.pop_front();
-            waiting.status.events_lost += 1;
-        }
-        waiting.events.push_back(event);
+        let lost = waiting.events.push(event);
+        waiting.status.events_lost += lost;
     }
     drop(waiting);
     shared.changed.notify_all();

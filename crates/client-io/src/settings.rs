@@ -1,6 +1,7 @@
 //! The settings of a session.
 
 use client::{ClientConfig, LINKS_MAX};
+use net::dns::ServiceName;
 use net::tls::{TlsClient, TlsError};
 use omm::consumer::ConsumerConfig;
 use omm::{ConnectionList, Schedule, ScheduleError, Server};
@@ -25,6 +26,16 @@ pub enum Encryption {
     Plain,
     /// TLS; certificates are checked against the host of the server's entry.
     Tls(TlsClient),
+}
+
+impl Encryption {
+    /// TLS with servers whose certificates are of those in a PEM file, or without one of those that this machine trusts.
+    ///
+    /// # Errors
+    /// The file cannot be read or has no certificate; this machine trusts none.
+    pub fn with_roots(roots: Option<&Path>) -> Result<Self, TlsError> {
+        roots.map_or_else(TlsClient::with_system_roots, TlsClient::with_roots_from).map(Self::Tls)
+    }
 }
 
 impl fmt::Debug for Encryption {
@@ -65,7 +76,7 @@ impl fmt::Display for AddressError {
             Self::NoServer(text) => {
                 write!(
                     f,
-                    "{text:?} is no server; write HOST:PORT, of several with commas between them, of connections that are held at a time with |"
+                    "{text:?} is no server; write HOST:PORT or srv:_SERVICE._tcp.DOMAIN, of several with commas between them, of connections that are held at a time with |"
                 )
             }
             Self::TooMany(count) => write!(
@@ -87,6 +98,12 @@ const PORT: u16 = 14_002;
 pub(crate) fn servers(text: &str) -> Result<Vec<Server>, AddressError> {
     let server = |entry: &str| {
         let bad = || AddressError::NoServer(entry.to_owned());
+        match ServiceName::of(entry) {
+            // The DNS says the ports of a service.
+            Some(Ok(_)) => return Ok(Server::new(entry, 0)),
+            Some(Err(_)) => return Err(bad()),
+            None => {}
+        }
         let (host, port) = match entry.rsplit_once(':') {
             // An address of IPv6 has colons of its own, and is written in brackets if a port follows.
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
@@ -102,7 +119,7 @@ pub(crate) fn servers(text: &str) -> Result<Vec<Server>, AddressError> {
 
 impl SessionConfig {
     /// A session with the servers of a list (`HOST:PORT`, with commas between them, tried in order and round and round; port 14002 if none is
-    /// written), logged in as `user`. Lists with `|` between them are connections that are held at the same time, one out of each
+    /// written; `srv:_SERVICE._tcp.DOMAIN` for what the DNS says, ports included), logged in as `user`. Lists with `|` between them are connections that are held at the same time, one out of each
     /// ([`client::Arrangement`]).
     ///
     /// # Errors
@@ -127,8 +144,7 @@ impl SessionConfig {
     /// # Errors
     /// The file cannot be read or has no certificate; this machine trusts none.
     pub fn encrypt(&mut self, roots: Option<&Path>) -> Result<(), TlsError> {
-        let client = roots.map_or_else(TlsClient::with_system_roots, TlsClient::with_roots_from)?;
-        self.encryption = Encryption::Tls(client);
+        self.encryption = Encryption::with_roots(roots)?;
         Ok(())
     }
 
@@ -174,7 +190,9 @@ mod tests {
         let all = servers("a, b:7,[::1]:8,::1").expect("servers");
         let expected = [("a", PORT), ("b", 7), ("::1", 8), ("::1", PORT)];
         assert_eq!(all, expected.map(|(host, port)| Server::new(host, port)));
-        for bad in ["", "a,,b", "a:b", ":7", "a:0", "a:70000"] {
+        let service = servers("srv:_rssl._tcp.example.com,a").expect("a service and a host");
+        assert_eq!(service, [Server::new("srv:_rssl._tcp.example.com", 0), Server::new("a", PORT)]);
+        for bad in ["srv:a", "srv:_rssl._tcp.a:7", "", "a,,b", "a:b", ":7", "a:0", "a:70000"] {
             assert!(servers(bad).expect_err(bad).to_string().contains("HOST:PORT"), "{bad}");
         }
     }

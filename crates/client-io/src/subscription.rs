@@ -91,18 +91,18 @@ impl Subscription {
     /// # Errors
     /// Too many items, or the subscription or its session is over.
     pub fn extend(&mut self, interest: Interest) -> Result<u32, SubscribeError> {
-        self.extend_as(interest, false)
+        let names = interest.names.clone();
+        let first = self.extend_as(interest, false)?;
+        self.names.extend(names);
+        Ok(first)
     }
 
-    /// `is_listed`: the names are those of a symbol list that is open with data streams.
-    pub(crate) fn extend_as(&mut self, interest: Interest, is_listed: bool) -> Result<u32, SubscribeError> {
-        let names = interest.names.clone();
+    /// As [`Subscription::extend`], for an owner who keeps the names. `is_listed`: they are those of a symbol list that is open with data streams.
+    pub(crate) fn extend_as(&self, interest: Interest, is_listed: bool) -> Result<u32, SubscribeError> {
         let opened = self.ask(move |worker, now, id| worker.extend(now, id, &interest, is_listed));
         let first = opened.map_err(SubscribeError::Ended)?.map_err(SubscribeError::Open)?;
         let over = || SubscribeError::Ended(Ended("it has ended".to_owned()));
-        let first = first.ok_or_else(over)?;
-        self.names.extend(names);
-        Ok(first)
+        first.ok_or_else(over)
     }
 
     /// Closes an item; what waits of it is given still.

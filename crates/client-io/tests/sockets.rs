@@ -324,6 +324,37 @@ fn an_application_that_is_too_slow_is_cut_or_holds_the_server_up_or_gets_the_lat
     }
 }
 
+/// By the clock of this place: each second is a time of the schedule.
+#[test]
+fn a_preferred_server_is_gone_back_to_at_a_time_of_the_schedule() {
+    let (first, other) = (patient_publisher(anywhere()), patient_publisher(anywhere()));
+    let [at, elsewhere] = [&first, &other].map(|publisher| publisher.address().expect("an address"));
+    drop(first);
+    let mut config = session_config(&[at, elsewhere], ",");
+    config.prefer(&at.to_string(), None).expect("one of the list");
+    config.fall_back_at("* * * * * *").expect("a schedule with seconds");
+    let session = Session::connect(config).expect("sockets");
+    let mut quotes = session.subscribe("FEED", ["A"]).expect("room");
+    let is_at = |address: SocketAddr| {
+        let name = address.to_string();
+        move |status: &client_io::Status| status.is_logged_in && status.server.as_deref() == Some(name.as_str())
+    };
+    let status = session.wait(PATIENCE, is_at(elsewhere));
+    assert!(is_at(elsewhere)(&status), "{status:?}");
+    other.publish("A", &[("BID", Primitive::Double(1.0))]).expect("a field");
+    let mut images = Images::new(1, None);
+    until(&mut quotes, &mut images, |images| images.condition(0) == Condition::Ok);
+    // The other one stays: nothing but the schedule is a reason to leave it.
+    let first = patient_publisher(at);
+    first.publish("A", &[("BID", Primitive::Double(2.0))]).expect("a field");
+    let status = session.wait(PATIENCE, is_at(at));
+    assert!(is_at(at)(&status), "{status:?}");
+    let layout = Layout::of(&Dictionary::builtin()).expect("known fields");
+    until(&mut quotes, &mut images, |images| {
+        images.condition(0) == Condition::Ok && quote(images, 0, &layout).bid == Some(2.0)
+    });
+}
+
 #[test]
 fn posts_and_wishes_reach_the_publisher() {
     let config =

@@ -1,17 +1,19 @@
 //! Subscriptions over the consumers of a client's links.
 
 use crate::config::ClientConfig;
+use crate::delivery::Delivery;
 use crate::events::Event;
-use crate::links::LinkId;
+use crate::links::{Availability, LinkId};
 use crate::places::Places;
 use crate::posts::Poster;
-use crate::streams::{Delivery, Sequel, StreamId};
+use crate::streams::{Sequel, StreamId};
 use crate::subscription::{Interest, SubscriptionId};
 use omm::consumer::{self, Consumer, ItemId, ItemRequest, OpenError};
 use omm::{Disconnect, Server, WallClock};
 use rwf::dictionary::Dictionary;
 use rwf::image::Image;
 use rwf::msg::{GenericMsg, MsgClass, MsgKey, PostFlags, PostMsg};
+use rwf::rdm::directory::Service;
 use rwf::rdm::login;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -87,6 +89,15 @@ impl Client {
     /// Takes a message of a link's server.
     #[inline]
     pub fn handle_message(&mut self, now: u64, link: LinkId, msg: &[u8], sink: &mut impl FnMut(Delivery<'_>)) {
+        let passing = self.places.links.get(link).passing_update(msg);
+        if passing.is_none_or(|item| !self.places.streams.update((link, item), msg, sink)) {
+            self.handle_other(now, link, msg, sink);
+        }
+    }
+
+    /// Takes a message that is not only an update of an item.
+    #[inline(never)]
+    fn handle_other(&mut self, now: u64, link: LinkId, msg: &[u8], sink: &mut impl FnMut(Delivery<'_>)) {
         if let Some(given) = self.places.links.of(link).handle_message(now, msg) {
             if given.item.is_provided() && self.places.streams.of(link, given.item).is_none() {
                 // The first message of what the server has opened itself: who it is for is an event before it.
@@ -223,10 +234,15 @@ impl Client {
         let stream = known.and_then(|items| items.get_mut(place as usize)).and_then(Option::take);
         if let Some(stream) = stream {
             self.leave(now, stream, (id, place));
+            self.places.fill_room(now);
         }
     }
 
     fn leave(&mut self, now: u64, stream: StreamId, (id, place): (SubscriptionId, u32)) {
+        // A stream that has ended was left by all with its end.
+        if self.places.streams.get(stream).is_none() {
+            return;
+        }
         if self.places.streams.leave(stream, id, place) {
             self.places.end(now, stream);
         } else {
@@ -264,10 +280,10 @@ impl Client {
     ) -> Result<bool, OpenError> {
         let Some(old) = self.stream(id, place) else { return Ok(false) };
         let Some(stream) = self.places.streams.get(old) else { return Ok(false) };
-        let mut changed = stream.request.clone();
+        let mut changed = (*stream.request).clone();
         change(&mut changed);
         let ItemRequest { view, priority, .. } = changed;
-        let request = ItemRequest { view, priority, paused: stream.is_paused(id, place), ..stream.request.clone() };
+        let request = ItemRequest { view, priority, paused: stream.is_paused(id, place), ..(*stream.request).clone() };
         if (&request.view, request.priority) == (&stream.request.view, stream.request.priority) {
             return Ok(true);
         }
@@ -369,6 +385,7 @@ impl Client {
 
     /// Ends a subscription: nothing more comes of it. Streams that nobody else watches are closed.
     pub fn unsubscribe(&mut self, now: u64, id: SubscriptionId) {
+        // A subscription that has ended before has left its streams.
         let Some(items) = self.subscriptions.get_mut(id.index()).and_then(Option::take) else { return };
         self.free.push(id.index() as u32);
         for (place, stream) in items.into_iter().enumerate() {
@@ -376,6 +393,7 @@ impl Client {
                 self.leave(now, stream, (id, place as u32));
             }
         }
+        self.places.fill_room(now);
     }
 
     /// The stream of an item; `None` if there never was such.
@@ -510,6 +528,22 @@ impl Client {
     /// Links at which a service can be used.
     pub fn links_with(&self, service: &str) -> &[LinkId] {
         self.places.links.having(service)
+    }
+
+    /// How far a service can be used now.
+    pub fn availability(&self, service: &str) -> Availability {
+        self.places.links.availability(service)
+    }
+
+    /// Names of the services that servers have told of, whether they can be used or not; one that several have comes several times.
+    pub fn service_names(&self) -> impl Iterator<Item = &str> {
+        self.places.links.iter().flat_map(Consumer::services).filter_map(Service::name)
+    }
+
+    /// Whether an item's stream is open at a server: its image has come, or is asked for there. What is lost, refused for now, or waits for its
+    /// service is not.
+    pub fn is_open(&self, id: SubscriptionId, place: u32) -> bool {
+        self.source(id, place).is_some_and(|(link, item)| self.places.links.get(link).is_open(item))
     }
 
     /// The link at which an item is open, or asked for.

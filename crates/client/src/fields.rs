@@ -32,6 +32,7 @@
 //! ```
 
 pub use rwf::Primitive;
+use rwf::container::FieldEntries;
 use rwf::dictionary::{Dictionary, FieldDef};
 use rwf::wire::encode_growing;
 use rwf::{
@@ -49,6 +50,7 @@ pub struct Field<'a, 'd> {
 
 impl<'a, 'd> Field<'a, 'd> {
     /// Field id.
+    #[inline]
     pub const fn fid(&self) -> i16 {
         self.entry.fid
     }
@@ -63,31 +65,65 @@ impl<'a, 'd> Field<'a, 'd> {
         self.definition
     }
 
+    /// The type of the value's bytes.
+    #[inline]
+    pub fn data_type(&self) -> DataType {
+        self.entry.resolve(self.definition.data_type())
+    }
+
+    /// The value's bytes; none for a blank.
+    #[inline]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.entry.data
+    }
+
     /// The value.
     ///
     /// # Errors
     /// The bytes are not of the field's type.
+    #[inline]
     pub fn value(&self) -> Result<Primitive<'a>, DecodeError> {
         self.entry.value(self.definition.data_type())
     }
 }
 
 /// The fields of a field list in order. A field that the dictionary does not know is left out.
-pub fn fields<'a, 'd>(
-    body: &'a [u8],
+#[inline]
+pub fn fields<'a, 'd>(body: &'a [u8], dictionary: &'d Dictionary) -> NamedFields<'a, 'd> {
+    let entries = FieldList::decode(body, &SetScope::NONE).map(|list| list.entries());
+    NamedFields { entries: entries.map_err(Some), dictionary }
+}
+
+/// See [`fields`].
+#[derive(Debug)]
+pub struct NamedFields<'a, 'd> {
+    /// Why there are none, until it is told.
+    entries: Result<FieldEntries<'a>, Option<DecodeError>>,
     dictionary: &'d Dictionary,
-) -> impl Iterator<Item = Result<Field<'a, 'd>, DecodeError>> {
-    let list = FieldList::decode(body, &SetScope::NONE);
-    let (list, error) = match list {
-        Ok(list) => (Some(list), None),
-        Err(error) => (None, Some(Err(error))),
-    };
-    let entries = list.into_iter().flat_map(|list| list.entries());
-    let named = entries.filter_map(move |entry| match entry {
-        Ok(entry) => dictionary.field(entry.fid).map(|definition| Ok(Field { entry, definition })),
-        Err(error) => Some(Err(error)),
-    });
-    error.into_iter().chain(named)
+}
+
+impl<'a, 'd> Iterator for NamedFields<'a, 'd> {
+    type Item = Result<Field<'a, 'd>, DecodeError>;
+
+    // Where it is a call, a field goes through memory in pieces that are read as one, which costs more than finding it.
+    #[allow(clippy::inline_always, reason = "measured: half the time of a message of 13 fields")]
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let entries = match &mut self.entries {
+            Ok(entries) => entries,
+            Err(error) => return error.take().map(Err),
+        };
+        loop {
+            match entries.next()? {
+                Ok(entry) => {
+                    if let Some(definition) = self.dictionary.field(entry.fid) {
+                        return Some(Ok(Field { entry, definition }));
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
 }
 
 /// A value of a field does not fit into the place that the application has for it.
@@ -383,13 +419,25 @@ impl Places {
         body: &'a [u8],
         mut each: impl FnMut(usize, Primitive<'a>) -> Result<(), E>,
     ) -> Result<usize, E> {
+        self.each_entry(body, |place, entry| each(place, entry.value(self.types[place])?))
+    }
+
+    /// Calls `each` for the fields of a list that are wanted, with their bytes as they are: for those who know what they make of each place.
+    ///
+    /// # Errors
+    /// The list is malformed, or `each` says so.
+    #[inline]
+    pub fn each_entry<'a, E: From<DecodeError>>(
+        &self,
+        body: &'a [u8],
+        mut each: impl FnMut(usize, FieldEntry<'a>) -> Result<(), E>,
+    ) -> Result<usize, E> {
         let mut found = 0;
         for entry in FieldList::decode(body, &SetScope::NONE)?.entries() {
             let entry = entry?;
             let place = self.by_fid[usize::from(entry.fid as u16)];
             if place != 0 {
-                let place = usize::from(place) - 1;
-                each(place, entry.value(self.types[place])?)?;
+                each(usize::from(place) - 1, entry)?;
                 found += 1;
             }
         }

@@ -53,6 +53,13 @@ impl Images {
         self.images.extend((0..items).map(|_| (Image::new(), Condition::Waiting)));
     }
 
+    /// The place of an item is another item's from now on, of which no image has come.
+    pub fn begin_anew(&mut self, item: u32) {
+        if let Some(place) = self.images.get_mut(item as usize) {
+            *place = (Image::new(), Condition::Waiting);
+        }
+    }
+
     /// The dictionary has come.
     pub fn set_dictionary(&mut self, dictionary: Arc<Dictionary>) {
         self.plans = Plans::new(Some(dictionary));
@@ -60,6 +67,7 @@ impl Images {
 
     /// Takes a message in.
     pub fn apply(&mut self, message: &Message<'_>) {
+        // Of items behind those that the owner has images for ([`Images::grow`]) none is held.
         let Some((image, condition)) = self.images.get_mut(message.item as usize) else { return };
         if message.class == MsgClass::UPDATE {
             // A message that cannot be applied makes the image Suspect.
@@ -75,6 +83,7 @@ impl Images {
                     image.note_layout(&mut self.plans);
                 }
                 Ok(Msg::Status(status)) => {
+                    // A status without a state says nothing of the image.
                     let Some(state) = status.state else { return };
                     image.set_state(&state);
                     if state.stream != StreamState::OPEN {

@@ -17,6 +17,7 @@
 
 mod client;
 mod config;
+mod delivery;
 mod events;
 pub mod fields;
 pub mod images;
@@ -28,12 +29,14 @@ pub mod publication;
 pub mod queue;
 mod streams;
 mod subscription;
+pub mod visits;
+mod watchers;
 
 pub use client::{Client, PostError};
 pub use client_derive::Fields;
 pub use config::ClientConfig;
+pub use delivery::Delivery;
 pub use events::Event;
 pub use fields::{Fields, Layout};
-pub use links::{Arrangement, LINKS_MAX, LinkId};
-pub use streams::Delivery;
+pub use links::{Arrangement, Availability, LINKS_MAX, LinkId};
 pub use subscription::{Interest, SubscriptionId};

@@ -10,6 +10,7 @@
 
 use omm::consumer::{Consumer, ConsumerConfig, StandbyMode};
 use omm::{ConnectionList, Server};
+use rwf::rdm::directory::Service;
 use std::collections::BTreeMap;
 
 /// Use of the connections of a client that has several at a time.
@@ -32,6 +33,19 @@ impl Arrangement {
             Self::StandbyByService => Some(StandbyMode::Service),
         }
     }
+}
+
+/// How far a service can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    /// No server has said which services it has: there is no connection, or no directory yet.
+    Unknown,
+    /// The servers that are logged in at have no such service.
+    Absent,
+    /// A server has it, and says that it is down.
+    Down,
+    /// The service can be used at a server.
+    Up,
 }
 
 /// A connection among those that a client holds at a time: its place among them.
@@ -174,6 +188,7 @@ impl Links {
     /// Notices that a link has lost its login. Gives whether it had one, and whether another link serves now, in all services.
     pub(crate) fn notice_loss(&mut self, link: LinkId) -> (bool, bool) {
         let at = self.logged_in.iter().position(|known| *known == link);
+        // Nothing is lost of a link that has its login, or had none.
         let Some(at) = at.filter(|_| !self.get(link).is_logged_in()) else { return (false, false) };
         self.logged_in.remove(at);
         if self.active == Some(link) {
@@ -186,6 +201,7 @@ impl Links {
         if self.arrangement != Arrangement::StandbyByLogin || self.active.is_some() {
             return false;
         }
+        // Where nobody is logged in nobody can serve; who logs in first will.
         let Some(&link) = self.logged_in.first() else { return false };
         self.active = Some(link);
         // Links that will stand by are told so first: two that serve cost more than none for a moment.
@@ -223,6 +239,7 @@ impl Links {
         if self.arrangement != Arrangement::StandbyByService || self.active_in.contains_key(name) {
             return false;
         }
+        // A service that nobody has is served by who has it first.
         let Some(&link) = self.services.get(name).and_then(|order| order.first()) else { return false };
         self.active_in.insert(name.to_owned(), link);
         for other in self.ids().filter(|other| *other != link) {
@@ -252,6 +269,19 @@ impl Links {
     /// Links at which a service can be used, in the order in which it could.
     pub(crate) fn having(&self, service: &str) -> &[LinkId] {
         self.services.get(service).map_or(&[], Vec::as_slice)
+    }
+
+    /// How far a service can be used, at the link where it can be used best.
+    pub(crate) fn availability(&self, service: &str) -> Availability {
+        if !self.having(service).is_empty() {
+            return Availability::Up;
+        }
+        let mut told = self.all.iter().filter(|consumer| consumer.has_directory()).peekable();
+        if told.peek().is_none() {
+            return Availability::Unknown;
+        }
+        let mut names = told.flat_map(Consumer::services).filter_map(Service::name);
+        if names.any(|name| name == service) { Availability::Down } else { Availability::Absent }
     }
 
     /// The link that is asked after `link` for an item of a service; `None`: there is no other.

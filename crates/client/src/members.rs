@@ -92,6 +92,7 @@ impl Members {
     /// # Errors
     /// The bytes are no field list, of a symbol list no map; the members stay what they were.
     pub fn image(&mut self, place: u32, body: &[u8]) -> Result<Changes, DecodeError> {
+        // A record that the chain has let go of may have sent an image before it was closed.
         let Some(at) = self.position(place) else { return Ok(Changes::default()) };
         let (links, next) = match self.kind {
             Kind::Chain => chain_record(body)?,
@@ -131,7 +132,10 @@ impl Members {
             }
         }
         for name in gone {
-            let Some(count) = self.named.get_mut(&name) else { continue };
+            let Some(count) = self.named.get_mut(&name) else {
+                debug_assert!(false, "{name} was named by a record and not counted");
+                continue;
+            };
             *count -= 1;
             if *count == 0 {
                 self.named.remove(&name);

@@ -1,17 +1,18 @@
 //! Where the streams of a client are: what becomes of them when links and services come and go.
 
 use crate::config::ClientConfig;
+use crate::delivery::Delivery;
 use crate::events::Event;
 use crate::links::{LinkId, Links};
 use crate::posts::Posts;
-use crate::streams::{Delivery, Owed, Stream, StreamId, Streams};
+use crate::streams::{Owed, Stream, StreamId, Streams};
 use omm::consumer::{self, Consumer, ItemId, ItemRequest};
 use rwf::dictionary::Dictionary;
 use rwf::image::Plans;
 use rwf::msg::{AckMsg, Msg, NakCode};
 use rwf::rdm::state::StateBuf;
 use rwf::{DataState, State, StateCode, StreamState};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// How long a server is given to open what a symbol list names, nanoseconds; it is asked for it then.
@@ -34,6 +35,9 @@ pub(crate) struct Places {
     takeover_timeout_ns: u64,
     /// Streams that servers are to open by themselves, by the time until which each is awaited.
     awaited: VecDeque<(u64, StreamId)>,
+    /// Streams that could not be asked for at a link because it has as many items as it may have, by place of the link: they stay where they are until
+    /// there is room.
+    without_room: Vec<BTreeSet<StreamId>>,
 }
 
 impl Places {
@@ -41,6 +45,7 @@ impl Places {
     pub(crate) fn new(mut config: ClientConfig) -> Self {
         config.consumer.dictionary &= config.dictionary.is_none();
         let links = Links::new(config.consumer, config.beside, config.arrangement);
+        let without_room = links.ids().map(|_| BTreeSet::new()).collect();
         Self {
             streams: Streams::new(links.ids().count(), Plans::new(config.dictionary.clone())),
             links,
@@ -50,6 +55,7 @@ impl Places {
             takeovers: VecDeque::new(),
             takeover_timeout_ns: config.takeover_timeout_ns,
             awaited: VecDeque::new(),
+            without_room,
         }
     }
 
@@ -64,6 +70,7 @@ impl Places {
 
     /// The acknowledgement of a post.
     pub(crate) fn acknowledged(&mut self, msg: &[u8]) {
+        // A message that cannot be read answers no post: whoever waits is told in its time that nothing has come.
         let Ok(Msg::Ack(AckMsg { ack_id, nak_code, text, .. })) = Msg::decode(msg) else { return };
         self.answered(ack_id, nak_code, text.unwrap_or_default());
     }
@@ -84,11 +91,15 @@ impl Places {
 
     /// A stream is no more; what is open of it is closed. With the last list of a service goes what servers have opened for it and nobody watches.
     pub(crate) fn end(&mut self, now: u64, id: StreamId) {
-        let request = self.streams.get(id).map(|stream| &stream.request);
+        let request = self.streams.get(id).map(|stream| &*stream.request);
         let service = request.filter(|request| request.data_streams).map(|request| request.service.clone());
         for (link, item) in self.streams.remove(id) {
             self.links.of(link).close(now, item);
         }
+        for waiting in &mut self.without_room {
+            waiting.remove(&id);
+        }
+        // Nothing follows from the end of another item.
         let Some(service) = service else { return };
         let of_service = || self.streams.iter().filter(|(_, stream)| stream.request.service == service);
         if of_service().any(|(_, stream)| stream.request.data_streams) {
@@ -142,7 +153,7 @@ impl Places {
                 self.end(now, id);
                 continue;
             }
-            let (source, request) = (stream.source, stream.request.clone());
+            let (source, request) = (stream.source, (*stream.request).clone());
             if !self.links.having(&request.service).contains(&source) {
                 self.await_provided(now, id);
                 continue;
@@ -189,7 +200,7 @@ impl Places {
             for link in self.links.ids() {
                 said |= self.take_events(now, link, sink);
             }
-            if !said {
+            if !said && !self.fill_room(now) {
                 return;
             }
         }
@@ -301,6 +312,7 @@ impl Places {
     /// A stream is not open at its link: it goes to the next one that has its service. Where all have closed it for now it rests at the last, and
     /// is asked for there in its time.
     fn reroute(&mut self, now: u64, from: LinkId, id: StreamId) {
+        // A stream that has ended or has moved since is not this link's any more.
         let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.source == from) else { return };
         let having = self.links.having(&stream.request.service);
         if having.contains(&from) {
@@ -331,12 +343,38 @@ impl Places {
         });
         let waiting: Vec<StreamId> = waits.map(|(id, _)| id).collect();
         for id in waiting {
-            self.relocate(now, id, link);
+            if self.streams.get(id).is_some_and(|stream| stream.awaited_until.is_some()) {
+                self.await_elsewhere(now, id, link);
+            } else {
+                self.relocate(now, id, link);
+            }
         }
+    }
+
+    /// A stream that a server has opened by itself, or was to open, is lost there: where another server opens what lists name, its list is asked for there,
+    /// and it is awaited. Nobody asks for what nobody watches. Gives whether it is to be had so.
+    fn await_elsewhere(&mut self, now: u64, id: StreamId, to: LinkId) -> bool {
+        // An item that nobody watched has ended with the last list of its service, another stream of those that are moved.
+        let Some(stream) = self.streams.get(id) else { return false };
+        if stream.is_unwatched() {
+            self.end(now, id);
+            return true;
+        }
+        if !self.links.get(to).lists_data() {
+            return self.relocate(now, id, to);
+        }
+        let from = stream.source;
+        if let Some(old) = self.streams.take_leg(id, from) {
+            self.links.of(from).close(now, old);
+        }
+        self.streams.change_source(id, to, Owed::Nothing);
+        self.await_provided(now, id);
+        true
     }
 
     /// A service can not be used at a link any more: streams that are open there alone go where it can. Private ones stay: nobody recovers them.
     fn reroute_lost(&mut self, now: u64, link: LinkId, service: &str, sink: &mut impl FnMut(Delivery<'_>)) {
+        // Nobody else has the service: its streams wait for it, and their consumer has told so.
         let Some(to) = self.links.next(service, link) else { return };
         let stands_by = self.links.stand_by();
         let is_there = |stream: &Stream| {
@@ -345,23 +383,58 @@ impl Places {
         };
         let ids: Vec<StreamId> = self.streams.iter().filter(|(_, stream)| is_there(stream)).map(|(id, _)| id).collect();
         for id in ids {
-            if self.streams.get(id).is_some_and(|stream| !stream.is_stale) {
+            let leg = self.streams.get(id).and_then(|stream| stream.legs[link.index()]);
+            let is_provided = leg.is_none_or(ItemId::is_provided);
+            let is_asked = if is_provided { self.await_elsewhere(now, id, to) } else { self.relocate(now, id, to) };
+            // A stream for which there is no room elsewhere stays: it may be open still, of a service that is down; if it is lost, its consumer says so.
+            if is_asked && self.streams.get(id).is_some_and(|stream| !stream.is_stale) {
                 self.streams.state(id, &suspect("The service is lost at the server; another one is asked"), sink);
             }
-            self.relocate(now, id, to);
         }
     }
 
-    /// A stream is asked for at another link in place of its source. It stays where it is if that link has no room for it.
-    fn relocate(&mut self, now: u64, id: StreamId, to: LinkId) {
-        let Some(stream) = self.streams.get(id) else { return };
-        let (from, request) = (stream.source, stream.request.clone());
-        let Ok(item) = self.links.of(to).open(now, request) else { return };
+    /// A stream is asked for at another link in place of its source. If that link has no room for it, it stays where it is, and waits for room there once
+    /// it is lost. Gives whether it has moved.
+    fn relocate(&mut self, now: u64, id: StreamId, to: LinkId) -> bool {
+        // Nothing is to be moved of a stream that has ended.
+        let Some(stream) = self.streams.get(id) else { return false };
+        let (from, request) = (stream.source, (*stream.request).clone());
+        let Ok(item) = self.links.of(to).open(now, request) else {
+            self.without_room[to.index()].insert(id);
+            return false;
+        };
         if let Some(old) = self.streams.take_leg(id, from) {
             self.links.of(from).close(now, old);
         }
         self.streams.put_leg(id, to, item);
         self.streams.change_source(id, to, Owed::Nothing);
+        true
+    }
+
+    /// Asks for streams at links that had no room for them, as far as there is room now. Gives whether one has moved.
+    pub(crate) fn fill_room(&mut self, now: u64) -> bool {
+        let mut has_moved = false;
+        for link in self.links.ids() {
+            while let Some(id) = self.without_room[link.index()].pop_first() {
+                if self.waits_for(id, link) {
+                    if !self.relocate(now, id, link) {
+                        break;
+                    }
+                    has_moved = true;
+                }
+            }
+        }
+        has_moved
+    }
+
+    /// Whether a stream is still to be asked for at a link that had no room for it: its own link does not have it open, and that one has the service. When
+    /// the service comes there later, all that waits for it is asked for ([`Places::reroute_waiting`]).
+    fn waits_for(&self, id: StreamId, link: LinkId) -> bool {
+        self.streams.get(id).is_some_and(|stream| {
+            let item = stream.legs[stream.source.index()];
+            let is_open = item.is_some_and(|item| self.links.get(stream.source).is_open(item));
+            stream.source != link && !is_open && self.links.having(&stream.request.service).contains(&link)
+        })
     }
 
     /// Warm standby: another link serves a service, or all. Streams that are good there go on with the image that it owes; the others are told
@@ -378,6 +451,7 @@ impl Places {
     }
 
     fn take_over_stream(&mut self, now: u64, id: StreamId, sink: &mut impl FnMut(Delivery<'_>)) {
+        // Nobody watches a stream that has ended.
         let Some(stream) = self.streams.get(id) else { return };
         let to = self.links.serving(&stream.request.service);
         if to == stream.source {
@@ -412,8 +486,18 @@ impl Places {
 
     /// A link that serves now has ended the item before, or its answer is under way.
     fn take_over_anew(&mut self, now: u64, id: StreamId, to: LinkId, sink: &mut impl FnMut(Delivery<'_>)) {
-        let Some(stream) = self.streams.get(id) else { return };
-        let (is_stale, request) = (stream.is_stale, stream.request.clone());
+        let Some(stream) = self.streams.live(id) else { return };
+        let (is_stale, from, request) = (stream.is_stale, stream.source, (*stream.request).clone());
+        let is_provided = stream.legs[from.index()].is_none_or(ItemId::is_provided);
+        if is_provided && stream.legs[to.index()].is_none() && self.links.get(to).lists_data() {
+            // Its list is open at the standby as well, which opens what the list names.
+            self.streams.change_source(id, to, Owed::Nothing);
+            self.await_provided(now, id);
+            if !is_stale {
+                self.streams.state(id, &suspect("The server is lost, and the standby has not opened the item"), sink);
+            }
+            return;
+        }
         if let Some(partial) = self.streams.take_leg(id, to) {
             self.links.of(to).close(now, partial);
         }
@@ -460,7 +544,7 @@ impl Places {
     }
 
     fn ask_for_owed(&mut self, id: StreamId, text: &str, sink: &mut impl FnMut(Delivery<'_>)) {
-        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Some(stream) = self.streams.live(id) else { return };
         stream.owed = Owed::Answer;
         let (source, is_stale) = (stream.source, stream.is_stale);
         if let Some(item) = stream.legs[source.index()] {

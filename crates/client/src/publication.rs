@@ -15,8 +15,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use views::{ViewId, Views};
 
+/// The answer to posts where none are taken.
+const NO_POSTS: &str = "no posts are taken here";
 /// Longest image, bytes.
 const IMAGE_MAX: usize = 1 << 24;
+/// Longest body of an update, bytes: its message, with header and key, is to have a place among the longest that are sent.
+const UPDATE_MAX: usize = IMAGE_MAX - 4_096;
 
 /// State of an item whose image has grown longer than that: who wants one gets this.
 const TOO_LONG: State<'static> = State {
@@ -231,15 +235,15 @@ impl Publication {
     /// Publishes an item: the first time the body is its image, then an update of it. Bodies are field lists or what else the domain has.
     ///
     /// # Errors
-    /// The body cannot be applied to the item's image; nobody is told of it.
+    /// The body cannot be applied to the item's image, or is longer than 16,773,120 bytes; nobody is told of it.
     pub fn publish(&mut self, item: &ItemName, container: DataType, body: &[u8]) -> Result<(), rwf::image::ApplyError> {
-        let known = self.items.get(item).is_some_and(|known| known.image.is_whole());
-        if !known {
-            return self.publish_image(item, container, body);
-        }
         let Self { items, plans, connections, unsent, publisher, views, .. } = self;
-        // The item is there: its image was just seen to be whole.
-        let Some(known) = items.get_mut(item) else { return Ok(()) };
+        let Some(known) = items.get_mut(item).filter(|known| known.image.is_whole()) else {
+            return self.publish_image(item, container, body);
+        };
+        if body.len() > UPDATE_MAX {
+            return Err(rwf::image::ApplyError::TooLarge("more bytes"));
+        }
         // The application has said what changes: nothing else is to change with it by the dictionary's ripples.
         let flags = UpdateFlags::DO_NOT_RIPPLE;
         let update = UpdateMsg { container, flags, body, ..UpdateMsg::new(item.domain, 0) };
@@ -322,10 +326,18 @@ impl Publication {
 
     fn send_image(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
         let Self { items, connections, room, unsent, views, .. } = self;
-        // A connection that is gone gets nothing, nor a stream that has ended.
-        let Some(Connection { provider, names, .. }) = connections.get_mut(&conn) else { return };
-        let Some(Item { image, streams, .. }) = items.get_mut(item) else { return };
-        let Some(watching) = streams.get_mut(&(conn, stream_id)) else { return };
+        let known = items.get_mut(item);
+        let (Some(Connection { provider, names, .. }), Some(Item { image, streams, .. })) =
+            (connections.get_mut(&conn), known)
+        else {
+            return debug_assert!(
+                false,
+                "an image of {item:?} for stream {stream_id} of connection {conn}, one of which is gone"
+            );
+        };
+        let Some(watching) = streams.get_mut(&(conn, stream_id)) else {
+            return debug_assert!(false, "{item:?} has no stream {stream_id} of connection {conn}");
+        };
         // Without a whole image the stream waits for it: its first publication sends it.
         let Some(payload) = image.payload() else { return };
         let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else {
@@ -356,7 +368,10 @@ impl Publication {
     fn publish_at_server(&mut self, item: &ItemName) {
         let Self { items, publisher, by_stream, room, config, .. } = self;
         // An interactive provider alone has no server to publish at.
-        let (Some(publisher), Some(known)) = (publisher, items.get_mut(item)) else { return };
+        let Some(publisher) = publisher else { return };
+        let Some(known) = items.get_mut(item) else {
+            return debug_assert!(false, "{item:?} is published and not there");
+        };
         // An image that is not whole yet is published with its next update.
         let Some(payload) = known.image.payload() else { return };
         if known.published.is_none() {
@@ -365,28 +380,33 @@ impl Publication {
         }
         // Without a service at the server there is no stream: all is published when there is one.
         let Some(stream) = known.published else { return };
-        let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else {
+        // A server that is not logged in at is published to when it is.
+        let is_sent = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)).is_ok_and(|end| {
+            let refresh = RefreshMsg {
+                container: payload.container(),
+                flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::CLEAR_CACHE,
+                state: State::OPEN_OK,
+                body: &room[..end],
+                ..RefreshMsg::new(item.domain, 0)
+            };
+            publisher.refresh(stream, &refresh) || !publisher.is_ready()
+        });
+        if !is_sent {
             by_stream.remove(&stream.get());
             known.published = None;
             if !publisher.status(stream, TOO_LONG) {
                 publisher.close(stream);
             }
-            return;
-        };
-        let refresh = RefreshMsg {
-            container: payload.container(),
-            flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::CLEAR_CACHE,
-            state: State::OPEN_OK,
-            body: &room[..end],
-            ..RefreshMsg::new(item.domain, 0)
-        };
-        publisher.refresh(stream, &refresh);
+        }
     }
 
     fn leave(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
-        // An item that has ended has let go of its streams.
-        let Some(known) = self.items.get_mut(item) else { return };
-        let Some(watching) = known.streams.remove(&(conn, stream_id)) else { return };
+        let Some(known) = self.items.get_mut(item) else {
+            return debug_assert!(false, "stream {stream_id} of connection {conn} has {item:?}, which is not there");
+        };
+        let Some(watching) = known.streams.remove(&(conn, stream_id)) else {
+            return debug_assert!(false, "{item:?} does not know its stream {stream_id} of connection {conn}");
+        };
         if let Some(view) = watching.view {
             self.views.leave(view);
         }
@@ -432,7 +452,7 @@ impl Publication {
                         let body = post.body.to_vec();
                         self.events.push_back(Event::Posted { item, container: post.container, body });
                     }
-                    None => provider.acknowledge(&post, Some(NakCode::DENIED_BY_SRC), "no posts are taken here"),
+                    None => provider.acknowledge(&post, Some(NakCode::DENIED_BY_SRC), NO_POSTS),
                 }
             }
             Some(Upstream::Generic(generic)) => {
@@ -498,8 +518,9 @@ impl Publication {
             Ok(view) => view,
             Err(why) => return self.refuse(conn, stream_id, why),
         };
-        // The connection has just said so.
-        let Some(Connection { names, is_paused, .. }) = self.connections.get_mut(&conn) else { return };
+        let Some(Connection { names, is_paused, .. }) = self.connections.get_mut(&conn) else {
+            return debug_assert!(false, "connection {conn} has just asked and is not there");
+        };
         let is_paused = asked.paused || *is_paused;
         names.insert(stream_id, item.clone());
         let known = self.items.entry(item.clone()).or_default();
@@ -527,8 +548,12 @@ impl Publication {
             }
         };
         let known = self.items.get_mut(item).and_then(|known| known.streams.get_mut(&(conn, stream_id)));
-        // A stream by this number has its item: names of connections are of streams that are open.
-        let Some(watching) = known else { return };
+        let Some(watching) = known else {
+            return debug_assert!(
+                false,
+                "stream {stream_id} of connection {conn} has {item:?}, which does not know it"
+            );
+        };
         let before = std::mem::replace(&mut watching.view, view);
         watching.is_paused = asked.paused;
         let owes_image = wants_image || (!asked.paused && watching.has_missed);
@@ -542,15 +567,19 @@ impl Publication {
 
     /// A login says whether all streams of its connection are to rest.
     fn pause_all(&mut self, conn: u64, is_paused: bool) {
-        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let Some(connection) = self.connections.get_mut(&conn) else {
+            return debug_assert!(false, "connection {conn} has just logged in and is not there");
+        };
         if std::mem::replace(&mut connection.is_paused, is_paused) == is_paused {
             return;
         }
         let streams: Vec<(i32, ItemName)> = connection.names.iter().map(|(id, item)| (*id, item.clone())).collect();
         for (stream_id, item) in streams {
             let known = self.items.get_mut(&item).and_then(|known| known.streams.get_mut(&(conn, stream_id)));
-            // Names of connections are of streams that are open.
-            let Some(watching) = known else { continue };
+            let Some(watching) = known else {
+                debug_assert!(false, "stream {stream_id} of connection {conn} has {item:?}, which does not know it");
+                continue;
+            };
             watching.is_paused = is_paused;
             if !is_paused && watching.has_missed {
                 self.send_image(&item, conn, stream_id);
@@ -578,12 +607,15 @@ impl Publication {
     pub fn publisher_message(&mut self, now: u64, msg: &[u8]) {
         // Only a server that was dialled sends here.
         let Some(publisher) = &mut self.publisher else { return };
-        if let Some(post) = publisher.handle_message(now, msg)
-            && self.config.takes_posts
-            && let Some(item) = self.by_stream.get(&post.stream_id)
-        {
-            let event = Event::Posted { item: item.clone(), container: post.container, body: post.body.to_vec() };
-            self.events.push_back(event);
+        if let Some(post) = publisher.handle_message(now, msg) {
+            match self.by_stream.get(&post.stream_id).filter(|_| self.config.takes_posts) {
+                Some(item) => {
+                    publisher.acknowledge(&post, None, "");
+                    let (item, body) = (item.clone(), post.body.to_vec());
+                    self.events.push_back(Event::Posted { item, container: post.container, body });
+                }
+                None => publisher.acknowledge(&post, Some(NakCode::DENIED_BY_SRC), NO_POSTS),
+            }
         }
         self.publisher_events();
     }

@@ -84,8 +84,10 @@ pub struct Batch {
     bytes: Vec<u8>,
 }
 
-/// Memory that a batch keeps when it is cleared, bytes.
+/// Memory that a batch keeps when it is cleared, bytes, however little of it was used.
 const KEPT: usize = 4 << 20;
+/// More than that is kept where at least this part was used: memory that is given back comes as new pages, which the system has to clear.
+const KEPT_PART: usize = 4;
 
 impl Batch {
     /// Appends a message.
@@ -124,11 +126,12 @@ impl Batch {
         (0..self.len()).filter_map(|at| self.get(at))
     }
 
-    /// Forgets all messages; memory beyond some megabytes is given back.
+    /// Forgets all messages; memory beyond some megabytes is given back, unless messages fill it.
     pub fn clear(&mut self) {
+        let is_filled = self.bytes.len() >= self.bytes.capacity() / KEPT_PART;
         self.entries.clear();
         self.bytes.clear();
-        if self.bytes.capacity() > KEPT {
+        if self.bytes.capacity() > KEPT && !is_filled {
             self.bytes = Vec::new();
             self.entries = Vec::new();
         }
@@ -266,7 +269,9 @@ impl Queue {
             if self.batch.bytes() >= self.config.limit_bytes && !self.batch.is_empty() {
                 return;
             }
-            let Some(item) = self.missed.pop_front() else { return };
+            let Some(item) = self.missed.pop_front() else {
+                return debug_assert!(false, "fewer items are missed than there were");
+            };
             room.clear();
             if image(item, room) {
                 self.is_missed[item as usize] = false;
@@ -289,6 +294,22 @@ mod tests {
 
     fn queue(limit_bytes: usize, overflow: Overflow) -> Queue {
         Queue::new(QueueConfig { limit_bytes, overflow }, 3)
+    }
+
+    #[test]
+    fn a_batch_keeps_the_memory_that_it_fills_and_gives_back_what_it_does_not() {
+        let mut batch = Batch::default();
+        let fill =
+            |batch: &mut Batch, count| (0..count).for_each(|_| batch.push(message(0, MsgClass::UPDATE, &[7; 1_000])));
+        fill(&mut batch, 20_000);
+        batch.clear();
+        assert!(batch.is_empty() && batch.bytes.capacity() >= 20_000_000, "it was filled");
+        fill(&mut batch, 1_000);
+        batch.clear();
+        assert_eq!(batch.bytes.capacity(), 0, "little of it was used");
+        fill(&mut batch, 1);
+        batch.clear();
+        assert!((1_000..=KEPT).contains(&batch.bytes.capacity()));
     }
 
     fn taken(queue: &mut Queue) -> (Vec<(u32, Vec<u8>)>, bool) {

@@ -6,10 +6,12 @@
 //! A stream has a *leg* at each link at which it is open or asked for: the item of that link's consumer. One link is its *source*, whose messages
 //! are given to those who watch; legs elsewhere are warm, and only their consumers look at what comes on them.
 
+use crate::delivery::Delivery;
 use crate::links::{LinkId, Links};
 use crate::subscription::SubscriptionId;
+use crate::watchers::{Watch, Watchers};
+use omm::ByStream;
 use omm::consumer::{Consumer, ItemId, ItemRequest};
-use rustc_hash::FxHashMap;
 use rwf::image::{Image, Plans};
 use rwf::msg::{Msg, MsgClass, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::wire::encode_growing;
@@ -19,34 +21,8 @@ use std::collections::HashMap;
 /// Longest image that is given to somebody who joins, bytes.
 const IMAGE_MAX: usize = 1 << 28;
 
-/// A message for one item of one subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Delivery<'m> {
-    /// The subscription.
-    pub subscription: SubscriptionId,
-    /// The item: its place in the subscription.
-    pub item: u32,
-    /// The class of the message.
-    pub class: MsgClass,
-    /// Nothing comes of the item behind this.
-    pub is_final: bool,
-    /// The message, RWF. Its stream id is that of the connection on which it came.
-    pub msg: &'m [u8],
-}
-
-/// Somebody who watches a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Watch {
-    pub(crate) subscription: SubscriptionId,
-    pub(crate) item: u32,
-    /// Joined while parts of a refresh were under way, or has gone on after a pause: nothing is given until an image is whole.
-    is_late: bool,
-    /// Updates are not given for now.
-    is_paused: bool,
-}
-
 /// A stream, as long as it is there. The number of one that has ended is used again, with another generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamId {
     slot: u32,
     generation: u32,
@@ -74,8 +50,9 @@ pub(crate) enum Sequel {
 
 #[derive(Debug)]
 pub(crate) struct Stream {
-    pub(crate) request: ItemRequest,
-    watchers: Vec<Watch>,
+    /// Apart, so that what an update reads lies together.
+    pub(crate) request: Box<ItemRequest>,
+    watchers: Watchers,
     image: Image,
     /// By place of the link.
     pub(crate) legs: Vec<Option<ItemId>>,
@@ -119,7 +96,7 @@ pub(crate) struct Streams {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// By place of the link.
-    by_item: Vec<FxHashMap<ItemId, StreamId>>,
+    by_item: Vec<ByStream<StreamId>>,
     shared: HashMap<Key, Vec<StreamId>>,
     pub(crate) plans: Plans,
     /// An image, or a status, as a message.
@@ -128,7 +105,7 @@ pub(crate) struct Streams {
 
 impl Streams {
     pub(crate) fn new(links: usize, plans: Plans) -> Self {
-        let by_item = vec![FxHashMap::default(); links];
+        let by_item = vec![ByStream::default(); links];
         Self { slots: Vec::new(), free: Vec::new(), by_item, shared: HashMap::new(), plans, room: Vec::new() }
     }
 
@@ -146,6 +123,13 @@ impl Streams {
         slot.stream.as_mut().filter(|_| slot.generation == id.generation)
     }
 
+    /// A stream that is there: its number has just been given out, or looked at.
+    pub(crate) fn live(&mut self, id: StreamId) -> Option<&mut Stream> {
+        let stream = self.get_mut(id);
+        debug_assert!(stream.is_some(), "{id:?} has ended");
+        stream
+    }
+
     /// All streams, with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamId, &Stream)> {
         self.slots
@@ -155,8 +139,9 @@ impl Streams {
     }
 
     /// The stream of a link's item.
+    #[inline]
     pub(crate) fn of(&self, link: LinkId, item: ItemId) -> Option<StreamId> {
-        self.by_item[link.index()].get(&item).copied()
+        self.by_item[link.index()].get(item.stream_id()).copied()
     }
 
     /// The stream that an equal request has open; who watches it may pause by itself.
@@ -172,19 +157,19 @@ impl Streams {
     pub(crate) fn insert(&mut self, request: ItemRequest, source: LinkId, watch: (SubscriptionId, u32)) -> StreamId {
         let (subscription, item) = watch;
         let watch = Watch { subscription, item, is_late: false, is_paused: request.paused };
-        self.insert_for(request, source, vec![watch])
+        self.insert_for(request, source, Watchers::of(watch))
     }
 
     /// A stream that a server has opened, and that nobody watches yet.
     pub(crate) fn insert_provided(&mut self, request: ItemRequest, source: LinkId) -> StreamId {
-        self.insert_for(request, source, Vec::new())
+        self.insert_for(request, source, Watchers::default())
     }
 
-    fn insert_for(&mut self, request: ItemRequest, source: LinkId, watchers: Vec<Watch>) -> StreamId {
+    fn insert_for(&mut self, request: ItemRequest, source: LinkId, watchers: Watchers) -> StreamId {
         let shared = is_shared(&request).then(|| key(&request));
         let stream = Stream {
             watchers,
-            request,
+            request: Box::new(request),
             image: Image::new(),
             legs: vec![None; self.by_item.len()],
             source,
@@ -209,19 +194,19 @@ impl Streams {
 
     /// A stream is asked for at a link.
     pub(crate) fn put_leg(&mut self, id: StreamId, link: LinkId, item: ItemId) {
-        let Some(stream) = self.get_mut(id) else { return };
+        let Some(stream) = self.live(id) else { return };
         debug_assert!(stream.legs[link.index()].is_none(), "two legs at one link");
         stream.legs[link.index()] = Some(item);
         if stream.source == link {
             stream.awaited_until = None;
         }
-        self.by_item[link.index()].insert(item, id);
+        self.by_item[link.index()].insert(item.stream_id(), id);
     }
 
     /// A stream is not open at a link any more. Gives the item that it had there.
     pub(crate) fn take_leg(&mut self, id: StreamId, link: LinkId) -> Option<ItemId> {
         let item = self.get_mut(id)?.legs[link.index()].take()?;
-        self.by_item[link.index()].remove(&item);
+        self.by_item[link.index()].remove(item.stream_id());
         Some(item)
     }
 
@@ -233,7 +218,7 @@ impl Streams {
         (is_paused, rests): (bool, bool),
         sink: &mut impl FnMut(Delivery<'_>),
     ) {
-        let Some(stream) = self.get_mut(id) else { return };
+        let Some(stream) = self.live(id) else { return };
         // A stream that rests at the server has to go on first.
         let is_late = stream.image.is_refreshing() || (rests && !is_paused);
         let watch = Watch { subscription, item, is_late, is_paused };
@@ -261,10 +246,12 @@ impl Streams {
         (is_paused, rests): (bool, bool),
         sink: &mut impl FnMut(Delivery<'_>),
     ) {
-        let Some(stream) = self.get_mut(id) else { return };
+        let Some(stream) = self.live(id) else { return };
         let rests = rests || stream.image.is_refreshing();
         let of = |watch: &&mut Watch| (watch.subscription, watch.item) == (subscription, item);
-        let Some(watch) = stream.watchers.iter_mut().find(of) else { return };
+        let Some(watch) = stream.watchers.iter_mut().find(of) else {
+            return debug_assert!(false, "{subscription:?} has item {item} on {id:?}, which it does not watch");
+        };
         if std::mem::replace(&mut watch.is_paused, is_paused) == is_paused || is_paused {
             return;
         }
@@ -277,7 +264,7 @@ impl Streams {
 
     /// The server is to know whether a stream rests: when all who watch it do. Gives the legs at which that has changed.
     pub(crate) fn note_pause(&mut self, id: StreamId) -> Vec<(LinkId, ItemId)> {
-        let Some(stream) = self.get_mut(id) else { return Vec::new() };
+        let Some(stream) = self.live(id) else { return Vec::new() };
         let rests = stream.rests();
         if std::mem::replace(&mut stream.request.paused, rests) == rests {
             return Vec::new();
@@ -287,8 +274,8 @@ impl Streams {
 
     /// Another view or priority is asked for on a stream that one alone watches. Gives the legs at which that is to be said.
     pub(crate) fn change(&mut self, id: StreamId, request: ItemRequest) -> Vec<(LinkId, ItemId)> {
-        let Some(stream) = self.get_mut(id) else { return Vec::new() };
-        stream.request = request;
+        let Some(stream) = self.live(id) else { return Vec::new() };
+        *stream.request = request;
         stream.legs()
     }
 
@@ -303,19 +290,19 @@ impl Streams {
 
     /// Somebody leaves; true if nobody is left.
     pub(crate) fn leave(&mut self, id: StreamId, subscription: SubscriptionId, place: u32) -> bool {
-        let Some(stream) = self.get_mut(id) else { return false };
-        stream.watchers.retain(|watch| (watch.subscription, watch.item) != (subscription, place));
+        let Some(stream) = self.live(id) else { return false };
+        stream.watchers.remove(subscription, place);
         stream.watchers.is_empty()
     }
 
     /// The stream is no more. Gives the legs that it had, which are to be closed.
     pub(crate) fn remove(&mut self, id: StreamId) -> Vec<(LinkId, ItemId)> {
-        if self.get(id).is_none() {
+        let slot = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation);
+        let Some((slot, stream)) = slot.and_then(|slot| slot.stream.take().map(|stream| (slot, stream))) else {
+            debug_assert!(false, "{id:?} has ended before");
             return Vec::new();
-        }
-        let slot = &mut self.slots[id.slot as usize];
+        };
         slot.generation = slot.generation.wrapping_add(1);
-        let Some(stream) = slot.stream.take() else { return Vec::new() };
         self.free.push(id.slot);
         let key = key(&stream.request);
         if let Some(same) = self.shared.get_mut(&key) {
@@ -326,7 +313,7 @@ impl Streams {
         }
         let legs = stream.legs();
         for (link, item) in &legs {
-            self.by_item[link.index()].remove(item);
+            self.by_item[link.index()].remove(item.stream_id());
         }
         legs
     }
@@ -342,7 +329,7 @@ impl Streams {
 
     /// Another link is the source of a stream from now on.
     pub(crate) fn change_source(&mut self, id: StreamId, source: LinkId, owed: Owed) {
-        let Some(stream) = self.get_mut(id) else { return };
+        let Some(stream) = self.live(id) else { return };
         stream.image.abandon_refresh();
         (stream.source, stream.owed) = (source, owed);
         if stream.legs[source.index()].is_some() {
@@ -350,8 +337,29 @@ impl Streams {
         }
     }
 
-    /// Takes a message of a link's item: into its image, and to those who watch. `consumer` knows whether the item goes on.
+    /// Takes an update of a link's item, into its image and to those who watch. False, and nothing is changed: it is not as simple.
     #[inline]
+    pub(crate) fn update(
+        &mut self,
+        (link, item): (LinkId, ItemId),
+        msg: &[u8],
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> bool {
+        let Some(id) = self.of(link, item) else { return false };
+        let Self { slots, plans, .. } = self;
+        let stream = slots.get_mut(id.slot as usize).and_then(|slot| slot.stream.as_mut());
+        let Some(stream) = stream.filter(|stream| stream.source == link && stream.owed == Owed::Nothing) else {
+            return false;
+        };
+        // An update that cannot be applied makes the image Suspect, which whoever joins is told.
+        let _ = stream.image.update_planned(msg, plans);
+        for watch in stream.watchers.iter().filter(|watch| watch.takes_updates()) {
+            sink(watch.delivery(MsgClass::UPDATE, false, msg));
+        }
+        true
+    }
+
+    /// Takes a message of a link's item: into its image, and to those who watch. `consumer` knows whether the item goes on.
     pub(crate) fn message(
         &mut self,
         link: LinkId,
@@ -359,9 +367,12 @@ impl Streams {
         (item, msg): (ItemId, &[u8]),
         sink: &mut impl FnMut(Delivery<'_>),
     ) -> Sequel {
+        // An item that the server has opened by itself, and that is had already, was closed a moment ago.
         let (Some(id), Some(class)) = (self.of(link, item), rwf::peek::class(msg)) else { return Sequel::None };
-        let Self { slots, plans, .. } = self;
-        let Some(stream) = slots[id.slot as usize].stream.as_mut() else { return Sequel::None };
+        let Some(stream) = self.slots[id.slot as usize].stream.as_mut() else {
+            debug_assert!(false, "a leg at {link:?} of {id:?}, which has ended");
+            return Sequel::None;
+        };
         if stream.source != link {
             // The image of a source is that of its provider; what stands by has nothing to add to it.
             if consumer.request(item).is_none() {
@@ -370,15 +381,14 @@ impl Streams {
             return Sequel::None;
         }
         if class == MsgClass::UPDATE {
-            if stream.owed != Owed::Nothing {
-                return if stream.owed == Owed::Image { Sequel::Gap(id) } else { Sequel::None };
-            }
-            // An update that cannot be applied makes the image Suspect, which whoever joins is told.
-            let _ = stream.image.update_planned(msg, plans);
-            for watch in stream.watchers.iter().filter(|watch| !watch.is_late && !watch.is_paused) {
-                sink(watch.delivery(class, false, msg));
-            }
-            return Sequel::None;
+            return match stream.owed {
+                Owed::Image => Sequel::Gap(id),
+                Owed::Answer => Sequel::None,
+                Owed::Nothing => {
+                    self.update((link, item), msg, sink);
+                    Sequel::None
+                }
+            };
         }
         self.rare_message(id, consumer, (item, class, msg), sink)
     }
@@ -392,7 +402,10 @@ impl Streams {
         sink: &mut impl FnMut(Delivery<'_>),
     ) -> Sequel {
         let Self { slots, plans, room, .. } = self;
-        let Some(stream) = slots[id.slot as usize].stream.as_mut() else { return Sequel::None };
+        let Some(stream) = slots[id.slot as usize].stream.as_mut() else {
+            debug_assert!(false, "{id:?} has just been looked at, and has ended");
+            return Sequel::None;
+        };
         let mut is_final = false;
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
@@ -439,7 +452,7 @@ impl Streams {
     /// A state of an item that no message says just so: as a status to those who watch.
     pub(crate) fn state(&mut self, id: StreamId, state: &State<'_>, sink: &mut impl FnMut(Delivery<'_>)) {
         let mut room = std::mem::take(&mut self.room);
-        let Some(stream) = self.get_mut(id) else { return };
+        let Some(stream) = self.live(id) else { return };
         let is_final = state.stream != StreamState::OPEN;
         stream.image.abandon_refresh();
         stream.note_state(state);
@@ -447,7 +460,7 @@ impl Streams {
         let status = StatusMsg { state: Some(*state), ..StatusMsg::new(stream.request.domain, stream_id) };
         room.clear();
         if let Ok(end) = encode_growing(&mut room, 0, 256, 1 << 20, |w| status.encode(w)) {
-            for watch in &stream.watchers {
+            for watch in stream.watchers.iter() {
                 sink(watch.delivery(MsgClass::STATUS, is_final, &room[..end]));
             }
         }
@@ -472,15 +485,9 @@ impl Streams {
             let elsewhere = stream.legs.iter().flatten().count() - usize::from(is_asked_for);
             assert!(elsewhere == 0 || (links.stand_by() && is_shared(&stream.request)), "legs without a standby");
         }
-        assert_eq!(self.by_item.iter().map(FxHashMap::len).sum::<usize>(), legs, "legs of streams that have ended");
+        assert_eq!(self.by_item.iter().map(ByStream::len).sum::<usize>(), legs, "legs of streams that have ended");
         let items: usize = links.iter().map(Consumer::items).sum();
         assert_eq!(items, legs, "items of consumers that no stream has");
-    }
-}
-
-impl Watch {
-    const fn delivery<'m>(&self, class: MsgClass, is_final: bool, msg: &'m [u8]) -> Delivery<'m> {
-        Delivery { subscription: self.subscription, item: self.item, class, is_final, msg }
     }
 }
 
@@ -491,7 +498,7 @@ impl Stream {
     }
 
     /// Whether one alone watches it.
-    pub(crate) const fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.watchers.len() == 1
     }
 

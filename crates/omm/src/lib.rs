@@ -70,6 +70,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod by_stream;
 pub mod consumer;
 mod directory;
 pub mod login;
@@ -79,7 +80,9 @@ pub mod publisher;
 mod schedule;
 mod servers;
 mod session;
+pub mod tunnel;
 
+pub use by_stream::ByStream;
 pub use schedule::{Schedule, ScheduleError};
 pub use servers::{ConnectionList, Server, WallClock};
 pub use session::Disconnect;

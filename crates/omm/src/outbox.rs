@@ -40,6 +40,11 @@ impl Outbox {
         false
     }
 
+    /// Nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// The next message.
     pub(crate) fn pop(&mut self) -> Option<&[u8]> {
         let end = self.ends.pop_front()?;

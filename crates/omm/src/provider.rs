@@ -427,17 +427,9 @@ impl Provider {
 
     /// Answers a post, if it asks for that.
     pub fn acknowledge(&mut self, post: &PostMsg<'_>, nak_code: Option<NakCode>, text: &str) {
-        if !post.flags.contains(PostFlags::ACK) {
-            return;
+        if let Some(ack) = answer(post, nak_code, text) {
+            self.out.push(|w| ack.encode(w));
         }
-        let ack = AckMsg {
-            ack_id: post.post_id.unwrap_or(0),
-            nak_code,
-            text: (!text.is_empty()).then_some(text.as_bytes()),
-            seq_num: post.seq_num,
-            ..AckMsg::new(post.domain, post.stream_id)
-        };
-        self.out.push(|w| ack.encode(w));
     }
 
     /// Sends a part of an image, on the stream that `refresh` names. Solicited, key and stream state follow from what was
@@ -520,6 +512,17 @@ impl Provider {
         let status = StatusMsg { state: Some(state), key, ..StatusMsg::new(request.domain, request.stream_id) };
         self.out.push(|w| status.encode(w));
     }
+}
+
+/// The answer to a post that asks for one.
+pub(crate) fn answer<'t>(post: &PostMsg<'_>, nak_code: Option<NakCode>, text: &'t str) -> Option<AckMsg<'t>> {
+    post.flags.contains(PostFlags::ACK).then(|| AckMsg {
+        ack_id: post.post_id.unwrap_or(0),
+        nak_code,
+        text: (!text.is_empty()).then_some(text.as_bytes()),
+        seq_num: post.seq_num,
+        ..AckMsg::new(post.domain, post.stream_id)
+    })
 }
 
 /// The filters of the directory of which a change of a service says something.

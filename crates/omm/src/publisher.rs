@@ -2,11 +2,11 @@
 //!
 //! After a loss everything has to be published again: [`Event::Ready`] says when, with each connection.
 
-use crate::provider::filter_of;
+use crate::provider::{answer, filter_of};
 use crate::servers::{ConnectionList, Server};
 use crate::session::{Disconnect, Login, Session};
 use rwf::State;
-use rwf::msg::{CloseMsg, Domain, MsgClass, MsgKey, PostMsg, RefreshMsg, StatusMsg, UpdateMsg};
+use rwf::msg::{CloseMsg, Domain, MsgClass, MsgKey, NakCode, PostMsg, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::directory::{self, Action, Service};
 use rwf::rdm::login;
 use rwf::rdm::state::StateBuf;
@@ -112,7 +112,8 @@ impl Publisher {
         }
     }
 
-    /// Takes a message of the server. An item that it closes is not published any more until it is refreshed. A post for one of the items (dictated by a consumer) is given back.
+    /// Takes a message of the server. An item that it closes is not published any more until it is refreshed. A post of a consumer for one of the items is given back: the owner
+    /// answers it ([`Publisher::acknowledge`]).
     pub fn handle_message<'m>(&mut self, now: u64, msg: &'m [u8]) -> Option<PostMsg<'m>> {
         let stream = rwf::peek::stream_id(msg)?;
         if stream != self.session.stream() {
@@ -214,6 +215,13 @@ impl Publisher {
         if let Some(item) = self.items.remove(&stream.0).filter(|item| item.published) {
             let close = CloseMsg::new(item.domain, stream.0);
             self.session.out.push(|w| close.encode(w));
+        }
+    }
+
+    /// Answers a post, if it asks for that.
+    pub fn acknowledge(&mut self, post: &PostMsg<'_>, nak_code: Option<NakCode>, text: &str) {
+        if let Some(ack) = answer(post, nak_code, text) {
+            self.session.out.push(|w| ack.encode(w));
         }
     }
 

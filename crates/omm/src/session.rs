@@ -252,6 +252,11 @@ impl Session {
         self.walk.has_schedule()
     }
 
+    /// Whether the owner is to be told to close the connection.
+    pub(crate) const fn disconnects(&self) -> bool {
+        self.disconnect.is_some()
+    }
+
     /// Why the owner is to close the connection, once.
     pub(crate) const fn poll_disconnect(&mut self) -> Option<Disconnect> {
         self.disconnect.take()

@@ -9,7 +9,7 @@
 //! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
 //! * [`passing`]: bodies without what does not pass, as views and filters leave them.
 //! * [`image`]: held images, to which refreshes and updates are applied; [`page`]: ANSI pages as a grid of cells.
-//! * [`text`] and [`json`]: any message as readable text, and as JSON; [`walk`]: a full visit of any bytes.
+//! * [`json`]: any message as JSON; [`walk`]: a full visit of any bytes.
 //! * [`wire`]: the cursors and length codings everything else is made of.
 //!
 //! ```
@@ -58,7 +58,6 @@ pub mod rdm;
 mod real;
 pub mod rmtes;
 mod state;
-pub mod text;
 pub mod walk;
 pub mod wire;
 

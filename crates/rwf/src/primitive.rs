@@ -321,17 +321,9 @@ fn not_primitive() -> DecodeError {
 /// Invalid for another length.
 #[inline]
 pub fn int(data: &[u8]) -> Result<i64, DecodeError> {
-    Ok(match *data {
-        [a] => i64::from(a as i8),
-        [a, b] => i64::from(i16::from_be_bytes([a, b])),
-        [a, b, c] => i64::from(i32::from_be_bytes([a, b, c, 0]) >> 8),
-        [a, b, c, d] => i64::from(i32::from_be_bytes([a, b, c, d])),
-        [a, b, c, d, e] => i64::from_be_bytes([a, b, c, d, e, 0, 0, 0]) >> 24,
-        [a, b, c, d, e, f] => i64::from_be_bytes([a, b, c, d, e, f, 0, 0]) >> 16,
-        [a, b, c, d, e, f, g] => i64::from_be_bytes([a, b, c, d, e, f, g, 0]) >> 8,
-        [a, b, c, d, e, f, g, h] => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
-        _ => return Err(DecodeError::invalid("length of an integer", 0)),
-    })
+    let Some(magnitude) = number(data) else { return Err(DecodeError::invalid("length of an integer", 0)) };
+    let unused = 64 - 8 * data.len();
+    Ok((magnitude << unused) as i64 >> unused)
 }
 
 /// An unsigned integer of 1 to 8 bytes.
@@ -340,17 +332,27 @@ pub fn int(data: &[u8]) -> Result<i64, DecodeError> {
 /// Invalid for another length.
 #[inline]
 pub fn uint(data: &[u8]) -> Result<u64, DecodeError> {
-    Ok(match *data {
-        [a] => u64::from(a),
-        [a, b] => u64::from(u16::from_be_bytes([a, b])),
-        [a, b, c] => u64::from(u32::from_be_bytes([0, a, b, c])),
-        [a, b, c, d] => u64::from(u32::from_be_bytes([a, b, c, d])),
-        [a, b, c, d, e] => u64::from_be_bytes([0, 0, 0, a, b, c, d, e]),
-        [a, b, c, d, e, f] => u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
-        [a, b, c, d, e, f, g] => u64::from_be_bytes([0, a, b, c, d, e, f, g]),
-        [a, b, c, d, e, f, g, h] => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
-        _ => return Err(DecodeError::invalid("length of an unsigned integer", 0)),
-    })
+    let Some(number) = number(data) else { return Err(DecodeError::invalid("length of an unsigned integer", 0)) };
+    Ok(number)
+}
+
+/// The number of 1 to 8 bytes; `None` for another length. The bytes are read in pieces that overlap, since lengths change from value to value and a jump by
+/// length would be guessed wrong.
+#[inline]
+fn number(data: &[u8]) -> Option<u64> {
+    let len = data.len();
+    if let (Some(first), Some(last), 4..=8) = (data.first_chunk(), data.last_chunk(), len) {
+        let high = u64::from(u32::from_be_bytes(*first)) << (8 * (len - 4));
+        return Some(high | u64::from(u32::from_be_bytes(*last)));
+    }
+    match *data {
+        [byte] => Some(u64::from(byte)),
+        [high, ref low @ ..] if len <= 3 => {
+            let (middle, last) = (low[0], low[len - 2]);
+            Some(u64::from(high) << (8 * (len - 1)) | u64::from(middle) << (8 * (len - 2)) | u64::from(last))
+        }
+        _ => None,
+    }
 }
 
 /// An enumeration value: 1 or 2 bytes.
@@ -396,7 +398,9 @@ pub fn time(data: &[u8]) -> Result<Time, DecodeError> {
 ///
 /// # Errors
 /// Invalid for no bytes at all, a mantissa over 8 bytes or the hint 31.
-#[inline]
+// As a call, what it gives goes through memory in pieces that are read as one.
+#[allow(clippy::inline_always, reason = "measured: a tenth of the time of an update of 13 fields")]
+#[inline(always)]
 pub fn real(data: &[u8]) -> Result<Option<Real>, DecodeError> {
     let [hint, mantissa @ ..] = data else { return Err(DecodeError::invalid("real", 0)) };
     let code = hint & 0x3F;
@@ -546,4 +550,24 @@ fn write_fixed_uint(value: u64, len: usize, w: &mut Writer<'_>) -> Result<(), En
 /// True if no nonzero part of the time is lost in `len` bytes; a blank fits in each.
 fn fits_in(time: Time, len: usize) -> bool {
     time.is_blank() || time.encoded_len() <= len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_all_lengths_are_read_as_they_are_written() {
+        let bytes = [0x81, 0x02, 0xF3, 0x04, 0x85, 0x06, 0x77, 0x98];
+        for len in 1..=8 {
+            let data = &bytes[8 - len..];
+            let plain = data.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+            let negative = data[0] >= 0x80 && len < 8;
+            let signed = if negative { plain as i64 - (1 << (8 * len)) } else { plain as i64 };
+            assert_eq!((uint(data), int(data)), (Ok(plain), Ok(signed)), "{len} bytes");
+        }
+        for data in [&[][..], &[0; 9]] {
+            assert!(uint(data).is_err() && int(data).is_err(), "{} bytes", data.len());
+        }
+    }
 }

@@ -155,10 +155,20 @@ impl Real {
     }
 
     /// The nearest double.
+    #[inline]
     pub fn to_f64(self) -> f64 {
+        /// Divisors of decimal places: powers of ten that doubles have.
+        const PLACES: [f64; 15] = [1e14, 1e13, 1e12, 1e11, 1e10, 1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1.0];
         let mantissa = self.mantissa as f64;
+        if let Some(divisor) = PLACES.get(usize::from(self.hint.0)) {
+            return mantissa / divisor;
+        }
+        self.odd_to_f64(mantissa)
+    }
+
+    /// Thousands, fractions, and what is no number.
+    fn odd_to_f64(self, mantissa: f64) -> f64 {
         match (self.hint.exponent(), self.hint.divisor()) {
-            (Some(e), _) if e < 0 => mantissa / 10f64.powi(-e),
             (Some(e), _) => mantissa * 10f64.powi(e),
             (None, Some(divisor)) => mantissa / f64::from(divisor),
             _ if self.hint == RealHint::INFINITY => f64::INFINITY,
@@ -214,6 +224,15 @@ mod tests {
         ];
         for (real, text) in cases {
             assert_eq!(real.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_double_of_decimal_places_is_the_nearest_one() {
+        for hint in 0..=RealHint::EXPONENT7.0 {
+            let real = Real::new(-123_456_789_012_345, RealHint(hint));
+            let text = format!("-123456789012345e{}", i32::from(hint) - 14);
+            assert_eq!(Ok(real.to_f64()), text.parse(), "{hint}");
         }
     }
 

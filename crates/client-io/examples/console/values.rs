@@ -30,7 +30,7 @@ pub(crate) fn written(columns: &[&str], dictionary: &Dictionary) -> Result<Vec<u
 pub(crate) fn columns(container: DataType, body: &[u8], dictionary: &Dictionary) -> String {
     let mut out = String::new();
     if container != DataType::FIELD_LIST {
-        let text = rwf::text::container(container, body, Some(dictionary)).to_string();
+        let text = rwf_text::container(container, body, Some(dictionary)).to_string();
         let _ = write!(out, "\t{}", text.escape_debug());
         return out;
     }

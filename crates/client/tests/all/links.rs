@@ -56,7 +56,7 @@ fn run(world: &mut World, step: &Step) {
     match *step {
         Step::Subscribe { service, first, count, streaming } if world.apps.len() < 4 => {
             let names: Vec<&str> = (first..first + count).map(|n| NAMES[n % NAMES.len()]).collect();
-            world.subscribe(service, &names, streaming);
+            world.try_subscribe(service, &names, streaming);
         }
         Step::Unsubscribe(app) if app < world.apps.len() => world.unsubscribe(app),
         Step::Change { service, item } => world.change(&name(service, item)),
@@ -79,8 +79,8 @@ fn run(world: &mut World, step: &Step) {
     }
 }
 
-fn live(sites: usize, arrangement: Arrangement, manner: Manner, steps: &[Step]) -> Result<(), TestCaseError> {
-    let mut world = World::new(sites, arrangement, manner);
+fn live(mut world: World, arrangement: Arrangement, steps: &[Step]) -> Result<(), TestCaseError> {
+    let sites = world.sites.len();
     for service in 1..=2 {
         (0..4).for_each(|item| world.change(&name(service, item)));
     }
@@ -133,17 +133,22 @@ proptest! {
 
     #[test]
     fn routed_items_are_where_they_can_be(steps in steps(3)) {
-        live(3, Arrangement::Routing, Manner::Knows, &steps)?;
+        live(World::new(3, Arrangement::Routing, Manner::Knows), Arrangement::Routing, &steps)?;
+    }
+
+    #[test]
+    fn routed_items_without_room_elsewhere_are_had_in_the_end(steps in steps(3), room in 2..8usize) {
+        live(World::with_room(3, Arrangement::Routing, Manner::Knows, room), Arrangement::Routing, &steps)?;
     }
 
     #[test]
     fn by_login_one_serves_and_the_others_stand_by(steps in steps(2), manner in manners()) {
-        live(2, Arrangement::StandbyByLogin, manner, &steps)?;
+        live(World::new(2, Arrangement::StandbyByLogin, manner), Arrangement::StandbyByLogin, &steps)?;
     }
 
     #[test]
     fn by_service_each_has_one_that_serves(steps in steps(3), knows in any::<bool>()) {
         let manner = if knows { Manner::Knows } else { Manner::Ignorant };
-        live(3, Arrangement::StandbyByService, manner, &steps)?;
+        live(World::new(3, Arrangement::StandbyByService, manner), Arrangement::StandbyByService, &steps)?;
     }
 }

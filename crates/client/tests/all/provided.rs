@@ -1,42 +1,23 @@
 //! Items that a server opens by itself, for what a symbol list names.
 
+use crate::opened::{self, encoded};
 use crate::world::{SECOND, SERVICE, World, payload};
 use client::images::Condition;
 use client::queue::{Overflow, QueueConfig};
 use omm::consumer::ItemRequest;
-use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
-use rwf::wire::encode_growing;
-use rwf::{DataState, DataType, State, StateCode, StreamState};
+use rwf::msg::{Domain, StatusMsg};
+use rwf::{DataState, State, StateCode, StreamState};
 use std::sync::Arc;
 
 const QUEUE: QueueConfig = QueueConfig { limit_bytes: 1 << 20, overflow: Overflow::Wait };
 
-fn encoded(write: impl FnMut(&mut rwf::wire::Writer<'_>) -> Result<(), rwf::EncodeError>) -> Vec<u8> {
-    let mut out = Vec::new();
-    let end = encode_growing(&mut out, 0, 256, 1 << 16, write).expect("room");
-    out.truncate(end);
-    out
-}
-
 /// The server opens an item on a stream of its own.
 fn provide(world: &mut World, stream_id: i32, name: &str, value: u64) {
-    let body = payload(&[(1, value), (2, 7)]);
-    let refresh = RefreshMsg {
-        container: DataType::FIELD_LIST,
-        flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::SOLICITED,
-        state: State::OPEN_OK,
-        key: Some(MsgKey::item(1, name.as_bytes())),
-        body: &body,
-        ..RefreshMsg::new(Domain::MARKET_PRICE, stream_id)
-    };
-    world.say(&encoded(|w| refresh.encode(w)));
+    world.say(&opened::image(stream_id, name, &payload(&[(1, value), (2, 7)])));
 }
 
 fn update(world: &mut World, stream_id: i32, value: u64) {
-    let body = payload(&[(1, value)]);
-    let update =
-        UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, stream_id) };
-    world.say(&encoded(|w| update.encode(w)));
+    world.say(&opened::update(stream_id, &payload(&[(1, value)])));
 }
 
 /// A client with the list LIST open at a server that opens what it names, or does not.

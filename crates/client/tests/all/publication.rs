@@ -1,13 +1,15 @@
 //! A publication and consumers that watch its items through views, pause and go on.
 
 use crate::world::{SECOND, SERVICE, payload};
-use client::publication::{ItemName, Publication, PublicationConfig};
+use client::publication::{Event, ItemName, Publication, PublicationConfig};
 use omm::consumer::{Consumer, ConsumerConfig, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
 use proptest::prelude::*;
 use rwf::image::{Image, Plans};
-use rwf::msg::{Domain, Msg, MsgClass};
+use rwf::msg::{Domain, Msg, MsgClass, NakCode, PostFlags, PostMsg};
+use rwf::rdm::login;
 use rwf::rdm::request::View;
+use rwf::wire::Writer;
 use rwf::{DataType, FieldList, SetScope};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,6 +147,19 @@ fn a_paused_stream_rests_and_has_its_image_when_it_goes_on() {
     assert_eq!(pair.classes(item), [MsgClass::UPDATE]);
 }
 
+#[test]
+fn an_update_that_no_message_can_carry_is_refused() {
+    let mut pair = Pair::new();
+    pair.publish("A", &[(22, 1)]);
+    let item = pair.open("A", |_| {});
+    pair.classes(item);
+    let (name, body) = (ItemName { domain: Domain::MARKET_PRICE, name: "A".into() }, vec![0; 16_773_121]);
+    let error = pair.publication.publish(&name, DataType::FIELD_LIST, &body).expect_err("too long");
+    assert!(matches!(error, rwf::image::ApplyError::TooLarge(_)), "{error:?}");
+    pair.publish("A", &[(22, 2)]);
+    assert_eq!(pair.classes(item), [MsgClass::UPDATE], "the item goes on");
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Open { name: usize, view: Option<BTreeSet<i16>>, paused: bool },
@@ -241,4 +256,53 @@ proptest! {
         }
         pair.publication.closed(CONN);
     }
+}
+
+fn written(encode: impl Fn(&mut Writer<'_>) -> Result<(), rwf::EncodeError>) -> Vec<u8> {
+    let mut buf = [0; 1_024];
+    let mut w = Writer::new(&mut buf);
+    encode(&mut w).expect("room");
+    w.written().to_vec()
+}
+
+/// The answer of a publication that is logged in at a server to a post that comes from there, and whether it tells of the post.
+fn answer_at_server(takes_posts: bool) -> (Option<NakCode>, u32, bool) {
+    let servers = ConnectionList::new(vec![Server::new("adh", 14_003)]);
+    let login = login::Request { name: "nip".to_owned(), ..login::Request::default() };
+    let config = PublicationConfig { takes_posts, ..PublicationConfig::new(SERVICE) };
+    let mut publication = Publication::new(config, Some((servers, login)));
+    let item = ItemName { domain: Domain::MARKET_PRICE, name: "A".into() };
+    let body = payload(&[(22, 1)]);
+    publication.publish(&item, DataType::FIELD_LIST, &body).expect("an image");
+    let sent = |publication: &mut Publication| {
+        let publisher = publication.publisher().expect("it dials");
+        std::iter::from_fn(|| publisher.poll_transmit().map(<[u8]>::to_vec)).collect::<Vec<_>>()
+    };
+    let publisher = publication.publisher().expect("it dials");
+    assert!(publisher.poll_connect(0).is_some());
+    publisher.handle_connected(0);
+    let asked = sent(&mut publication).remove(0);
+    let Ok(Msg::Request(asked)) = Msg::decode(&asked) else { panic!("no login") };
+    let asked = login::Request::decode(&asked).expect("a login");
+    let accepted = login::Refresh::accept(&asked, login::Features::default(), "");
+    publication.publisher_message(0, &written(|w| accepted.encode(w)));
+    let published = sent(&mut publication);
+    let stream_id = published.iter().filter_map(|msg| rwf::peek::stream_id(msg)).min().expect("a stream");
+    let domain = Domain::MARKET_PRICE;
+    let flags = PostFlags::ACK | PostFlags::POST_COMPLETE;
+    let container = DataType::FIELD_LIST;
+    let post = PostMsg { flags, post_id: Some(7), container, body: &body, ..PostMsg::new(domain, stream_id) };
+    publication.publisher_message(1, &written(|w| post.encode(w)));
+    let answers = sent(&mut publication);
+    let [answer] = &answers[..] else { panic!("{} answers", answers.len()) };
+    let Ok(Msg::Ack(ack)) = Msg::decode(answer) else { panic!("no acknowledgement") };
+    assert_eq!((ack.stream_id, ack.domain), (stream_id, domain));
+    let is_told = std::iter::from_fn(|| publication.poll_event()).any(|event| matches!(event, Event::Posted { .. }));
+    (ack.nak_code, ack.ack_id, is_told)
+}
+
+#[test]
+fn a_post_that_comes_from_a_server_is_acknowledged_and_told_or_refused() {
+    assert_eq!(answer_at_server(true), (None, 7, true));
+    assert_eq!(answer_at_server(false), (Some(NakCode::DENIED_BY_SRC), 7, false));
 }

@@ -25,7 +25,7 @@ pub(crate) type Name = (u16, String);
 /// The number of changes of an item, and what the last one says.
 type Value = (u64, u64);
 
-fn payload(fields: &[(i16, u64)]) -> Vec<u8> {
+pub(crate) fn payload(fields: &[(i16, u64)]) -> Vec<u8> {
     let mut buf = [0; 64];
     let mut w = Writer::new(&mut buf);
     let mut list = FieldListEncoder::begin(&mut w).unwrap();
@@ -101,15 +101,24 @@ pub(crate) struct World {
 fn service(id: u16, up: bool) -> Service {
     let mut service = Service::new(id, Action::Add);
     let name = SERVICES[usize::from(id) - 1].to_owned();
-    service.info = Some(Part::Set(Info { name, capabilities: vec![Domain::MARKET_PRICE], ..Info::default() }));
+    service.info = Some(Part::Set(Info {
+        name,
+        capabilities: vec![Domain::MARKET_PRICE, Domain::SYMBOL_LIST],
+        ..Info::default()
+    }));
     service.state = Some(Part::Set(ServiceState::new(up)));
     service
 }
 
 impl World {
     pub(crate) fn new(sites: usize, arrangement: Arrangement, manner: Manner) -> Self {
+        Self::with_room(sites, arrangement, manner, usize::MAX)
+    }
+
+    /// A world in which each link has room for so many items.
+    pub(crate) fn with_room(sites: usize, arrangement: Arrangement, manner: Manner, items_max: usize) -> Self {
         let list = |n: usize| ConnectionList::new(vec![Server::new(format!("s{n}"), 14_002)]);
-        let consumer = ConsumerConfig { dictionary: false, ..ConsumerConfig::new(list(0), "u") };
+        let consumer = ConsumerConfig { dictionary: false, items_max, ..ConsumerConfig::new(list(0), "u") };
         let beside = (1..sites).map(list).collect();
         let config = ClientConfig { beside, arrangement, ..ClientConfig::new(consumer) };
         let site = || Site {
@@ -143,19 +152,62 @@ impl World {
     }
 
     pub(crate) fn subscribe(&mut self, service: u16, names: &[&str], streaming: bool) -> usize {
-        let request = ItemRequest { streaming, ..ItemRequest::new(SERVICES[usize::from(service) - 1], "") };
+        self.try_subscribe(service, names, streaming).expect("room")
+    }
+
+    /// `None`: the link that is asked has no room.
+    pub(crate) fn try_subscribe(&mut self, service: u16, names: &[&str], streaming: bool) -> Option<usize> {
+        self.try_subscribe_to(service, names, |request| request.streaming = streaming)
+    }
+
+    /// Likewise, of a request that is changed.
+    pub(crate) fn try_subscribe_to(
+        &mut self,
+        service: u16,
+        names: &[&str],
+        change: impl FnOnce(&mut ItemRequest),
+    ) -> Option<usize> {
+        let mut request = ItemRequest::new(SERVICES[usize::from(service) - 1], "");
+        change(&mut request);
         let texts: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let interest = Interest { request, names: texts.clone() };
         let mut early = Vec::new();
         let mut collect = |d: Delivery<'_>| early.push((d.subscription, d.item, d.class, d.is_final, d.msg.to_vec()));
-        let id = self.client.subscribe(self.now, &interest, &mut collect).unwrap();
+        let Ok(id) = self.client.subscribe(self.now, &interest, &mut collect) else {
+            assert!(early.is_empty(), "nothing is told of what was not opened");
+            self.check();
+            return None;
+        };
         let names: Vec<Name> = texts.into_iter().map(|name| (service, name)).collect();
         let images = Images::new(names.len(), None);
         self.apps.push(App { id, changes: vec![None; names.len()], names, images, classes: Vec::new() });
         for (subscription, item, class, is_final, msg) in early {
             deliver(&mut self.apps, Delivery { subscription, item, class, is_final, msg: &msg });
         }
-        self.apps.len() - 1
+        Some(self.apps.len() - 1)
+    }
+
+    /// Further items of a subscription, which its symbol list names.
+    pub(crate) fn extend_listed(&mut self, app: usize, names: &[&str]) {
+        let App { id, names: known, images, changes, .. } = &mut self.apps[app];
+        let service = known[0].0;
+        images.grow(names.len());
+        changes.resize(known.len() + names.len(), None);
+        known.extend(names.iter().map(|name| (service, (*name).to_owned())));
+        let id = *id;
+        let request = ItemRequest::new(SERVICES[usize::from(service) - 1], "");
+        let interest = Interest { request, names: names.iter().map(|name| (*name).to_owned()).collect() };
+        let Self { client, apps, now, .. } = self;
+        client.extend_listed(*now, id, &interest, &mut |d| deliver(apps, d)).unwrap().expect("it goes on");
+        self.check();
+    }
+
+    /// A message of a server that its provider does not know of.
+    pub(crate) fn say(&mut self, site: usize, msg: &[u8]) {
+        let link = self.link(site);
+        let Self { client, apps, now, .. } = self;
+        client.handle_message(*now, link, msg, &mut |d| deliver(apps, d));
+        self.check();
     }
 
     pub(crate) fn unsubscribe(&mut self, app: usize) {
@@ -174,6 +226,7 @@ impl World {
             batch: Some(login::batch::REQUESTS),
             standby: knows.then_some(true),
             standby_mode: knows.then_some(3),
+            enhanced_symbol_list: Some(1),
             ..login::Features::default()
         };
         let Self { client, apps, now, sites, .. } = self;

@@ -1,8 +1,10 @@
 //! A consumer: login, directory, dictionary, and items that are kept up through every loss.
 
 mod answer;
+mod crossings;
 mod dictionary;
 mod item;
+mod open_streams;
 mod standby;
 mod watchlist;
 
@@ -236,6 +238,17 @@ impl Consumer {
         }
     }
 
+    /// The item of a message that is an update of it and changes nothing here, as most messages are. `None`: [`Consumer::handle_message`] is to look at it. Nothing
+    /// else may wait to be told, so that order is kept.
+    #[inline]
+    pub fn passing_update(&self, msg: &[u8]) -> Option<ItemId> {
+        let stream_id = rwf::peek::stream_id(msg)?;
+        let is_update = stream_id >= FIRST_ITEM && rwf::peek::class(msg) == Some(MsgClass::UPDATE);
+        let is_idle = self.events.is_empty() && self.session.is_up() && !self.session.disconnects();
+        let passes = is_update && is_idle && self.watchlist.passes(stream_id);
+        passes.then_some(ItemId(stream_id))
+    }
+
     /// Takes a message of the server. What is for an item is given back; everything else becomes an [`Event`].
     pub fn handle_message<'m>(&mut self, now: u64, msg: &'m [u8]) -> Option<ItemMessage<'m>> {
         let stream_id = rwf::peek::stream_id(msg)?;
@@ -249,6 +262,10 @@ impl Consumer {
             if let Some(class @ (MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK)) = rwf::peek::class(msg) {
                 // Messages of these classes change nothing here, so that they cost one look-up.
                 return watchlist.pass(stream_id, class, msg);
+            }
+            if let Some(domain) = watchlist.opened_anew(stream_id, msg) {
+                let close = CloseMsg::new(domain, stream_id);
+                session.out.push(|w| close.encode(w));
             }
             let given = watchlist.message(now, stream_id, msg, directory, events);
             watchlist.send_requests(now, directory, session);

@@ -1,11 +1,13 @@
 //! The items of a consumer: which are asked for, which wait, and what their streams' states mean.
 
 use super::answer::Answer;
+use super::crossings::Crossings;
 use super::item::{Item, Phase};
+use super::open_streams::OpenStreams;
 use super::{ConsumerConfig, Event, FIRST_ITEM, ItemId, ItemMessage, ItemRequest, OpenError, lists_data, recovers};
 use crate::directory::Directory;
 use crate::session::Session;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use rwf::msg::{CloseMsg, Domain, Msg, MsgClass, MsgKey, RefreshMsg, RequestFlags, RequestMsg, StatusMsg};
 use rwf::rdm::directory::{Group, Part, Service};
 use rwf::rdm::login;
@@ -36,35 +38,9 @@ struct Queue {
     requested: u64,
 }
 
-/// The streams that are open at the server, by service and then by group of items.
-type OpenStreams = BTreeMap<u16, BTreeMap<Box<[u8]>, FxHashSet<i32>>>;
-
-fn put_in(open: &mut OpenStreams, service: u16, group: &[u8], id: i32) {
-    let groups = open.entry(service).or_default();
-    if let Some(ids) = groups.get_mut(group) {
-        ids.insert(id);
-    } else {
-        groups.insert(group.into(), FxHashSet::from_iter([id]));
-    }
-}
-
-fn take_out(open: &mut OpenStreams, service: u16, group: &[u8], id: i32) {
-    let groups = open.get_mut(&service).expect("an open stream is listed by its service");
-    let ids = groups.get_mut(group).expect("an open stream is listed by its group");
-    let was_there = ids.remove(&id);
-    assert!(was_there, "stream {id} is in no group");
-    if ids.is_empty() {
-        groups.remove(group);
-    }
-    if groups.is_empty() {
-        open.remove(&service);
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Watchlist {
     items: FxHashMap<i32, Item>,
-    /// The items of which [`Item::is_open`] is so, that a state of a service or group finds its items at once.
     open: OpenStreams,
     next_stream: i32,
     /// By name of the service.
@@ -78,6 +54,7 @@ pub(super) struct Watchlist {
     items_max: usize,
     /// Items whose servers are to open what they name.
     lists: usize,
+    crossings: Crossings,
     late: u64,
 }
 
@@ -85,7 +62,7 @@ impl Watchlist {
     pub(super) fn new(config: &ConsumerConfig, recovery: Recovery) -> Self {
         Self {
             items: FxHashMap::default(),
-            open: OpenStreams::new(),
+            open: OpenStreams::default(),
             next_stream: FIRST_ITEM,
             queues: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -95,6 +72,7 @@ impl Watchlist {
             open_window: config.open_window,
             items_max: config.items_max,
             lists: 0,
+            crossings: Crossings::default(),
             late: 0,
         }
     }
@@ -134,14 +112,16 @@ impl Watchlist {
         let item = self.items.get(&id.0).filter(|item| item.is_open());
         if let Some(item) = item {
             send_request(id.0, item, false, session);
+            self.crossings.asked(id.0);
         }
         item.is_some()
     }
 
-    fn reserve(&mut self, count: usize) -> Result<i32, OpenError> {
-        let ids = i32::try_from(count).ok().and_then(|count| self.next_stream.checked_add(count));
+    /// Numbers of streams for so many items, with one more before them for their batch; the first of them.
+    fn reserve(&mut self, items: usize, batch: bool) -> Result<i32, OpenError> {
+        let ids = i32::try_from(items + usize::from(batch)).ok().and_then(|ids| self.next_stream.checked_add(ids));
         match ids {
-            Some(next) if self.items.len() + count <= self.items_max => {
+            Some(next) if self.items.len() + items <= self.items_max => {
                 Ok(std::mem::replace(&mut self.next_stream, next))
             }
             _ => Err(OpenError::TooManyItems),
@@ -156,7 +136,7 @@ impl Watchlist {
     }
 
     pub(super) fn open(&mut self, request: ItemRequest) -> Result<ItemId, OpenError> {
-        let id = self.reserve(1)?;
+        let id = self.reserve(1, false)?;
         let queue = self.queue(&request.service);
         queue.waiting.push_back(Entry::One(id));
         queue.untold.push(id);
@@ -168,7 +148,7 @@ impl Watchlist {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let base = self.reserve(names.len() + 1)?;
+        let base = self.reserve(names.len(), true)?;
         let count = names.len() as i32;
         let ids = base + 1..=base + count;
         let queue = self.queue(&request.service);
@@ -196,13 +176,21 @@ impl Watchlist {
             // A new view needs an image; so does an item that goes on after a pause.
             let silent = item.request.view == before.view && (item.request.paused || !before.paused);
             send_request(id.0, item, silent, session);
+            self.crossings.asked(id.0);
         }
+    }
+
+    /// The domain on which a stream is to be closed that a server has opened anew, by a request that crossed its close.
+    pub(super) fn opened_anew(&mut self, id: i32, msg: &[u8]) -> Option<Domain> {
+        let is_open = self.items.get(&id).is_some_and(Item::is_open);
+        if is_open { None } else { self.crossings.opened(id, msg) }
     }
 
     /// An item that has ended meanwhile is closed already.
     pub(super) fn close(&mut self, id: ItemId, session: &mut Session) {
         let Some(item) = self.remove(id.0) else { return };
         if item.is_open() {
+            self.crossings.settled(id.0);
             let close = CloseMsg::new(item.request.domain, id.0);
             session.out.push(|w| close.encode(w));
         }
@@ -268,7 +256,7 @@ impl Watchlist {
         let deadline = now.saturating_add(self.request_timeout_ns);
         let item = self.listed(id);
         (item.phase, item.service) = (Phase::Requested { deadline, begun: false }, number);
-        put_in(&mut self.open, number, &[], id);
+        self.open.asked(number, id);
         self.timers.insert((deadline, id));
         true
     }
@@ -276,7 +264,7 @@ impl Watchlist {
     /// The item's stream is not open at the server any more, or is about not to be.
     fn leave_stream(&mut self, id: i32) {
         if let Some(item) = self.items.get(&id).filter(|item| item.is_open()) {
-            take_out(&mut self.open, item.service, &item.group, id);
+            self.open.remove(item.service, &item.group, id);
         }
     }
 
@@ -285,8 +273,7 @@ impl Watchlist {
         let item = self.items.get_mut(&id).expect("an item of the list");
         debug_assert!(item.is_open(), "a group for a stream that is not open");
         if *item.group != *group {
-            take_out(&mut self.open, item.service, &item.group, id);
-            put_in(&mut self.open, item.service, group, id);
+            self.open.regroup(item.service, (&item.group, group), id);
             item.group = group.into();
         }
     }
@@ -309,15 +296,16 @@ impl Watchlist {
         }
     }
 
-    /// Takes a message that changes nothing about its item. An update before the answer is of a stream that the server had closed here, or
-    /// has opened for a request that crossed with its close: the image that is asked for has it.
+    /// Whether an update of a stream is waited for.
+    #[inline]
+    pub(super) fn passes(&self, id: i32) -> bool {
+        self.open.passes(id, MsgClass::UPDATE)
+    }
+
+    /// Takes a message that changes nothing about its item.
     #[inline]
     pub(super) fn pass<'m>(&mut self, id: i32, class: MsgClass, msg: &'m [u8]) -> Option<ItemMessage<'m>> {
-        let is_due = self.items.get(&id).is_some_and(|item| match item.phase {
-            Phase::Live | Phase::Requested { begun: true, .. } => true,
-            Phase::Requested { begun: false, .. } => class != MsgClass::UPDATE,
-            Phase::Queued | Phase::Resting { .. } => false,
-        });
+        let is_due = self.open.passes(id, class);
         self.late += u64::from(!is_due);
         is_due.then_some(ItemMessage { item: ItemId(id), msg })
     }
@@ -386,7 +374,10 @@ impl Watchlist {
                 self.ended(now, id, state, events);
                 return false;
             }
-            Answer::Image => self.answered(id),
+            Answer::Image => {
+                self.crossings.answered(id);
+                self.answered(id);
+            }
             Answer::Part | Answer::State(_) => self.postpone(now, id),
         }
         self.set_group(id, refresh.group_id);
@@ -424,6 +415,7 @@ impl Watchlist {
         let item = self.listed(id);
         debug_assert!(item.is_open(), "an answer for an item that was not asked for");
         item.phase = Phase::Live;
+        self.open.begun(id);
     }
 
     /// A part of an image has come: the next one has the whole time again. A part that nobody waits for has no time.
@@ -435,10 +427,12 @@ impl Watchlist {
         let new = *deadline;
         self.timers.remove(&(old, id));
         self.timers.insert((new, id));
+        self.open.begun(id);
     }
 
     /// The stream is closed at the server, with this state, or means so to this consumer.
     fn ended(&mut self, now: u64, id: i32, state: State<'_>, events: &mut VecDeque<Event>) {
+        self.crossings.closed(id);
         let item = self.items.get(&id).expect("an item of the list");
         let recoverable = matches!(state.stream, StreamState::CLOSED_RECOVER | StreamState::OPEN);
         if recoverable && recovers(self.recovery) && item.is_recovered(id) {
@@ -469,22 +463,6 @@ impl Watchlist {
         }
     }
 
-    /// The open streams of a service, in order.
-    fn ids_of_service(&self, service: u16) -> Vec<i32> {
-        let groups = self.open.get(&service).into_iter().flat_map(BTreeMap::values);
-        let mut ids: Vec<i32> = groups.flatten().copied().collect();
-        ids.sort_unstable();
-        ids
-    }
-
-    /// The open streams of a group, in order.
-    fn ids_of_group(&self, service: u16, group: &[u8]) -> Vec<i32> {
-        let ids = self.open.get(&service).and_then(|groups| groups.get(group));
-        let mut ids: Vec<i32> = ids.into_iter().flatten().copied().collect();
-        ids.sort_unstable();
-        ids
-    }
-
     /// Streams that are gone with what carried them: asked for anew as soon as that can be.
     fn lost(&mut self, ids: &[i32], code: StateCode, text: &str, events: &mut VecDeque<Event>) {
         for &id in ids {
@@ -508,6 +486,7 @@ impl Watchlist {
     }
 
     pub(super) fn connection_lost(&mut self, events: &mut VecDeque<Event>) {
+        self.crossings.clear();
         let waits = |item: &Item| item.phase == Phase::Queued;
         let mut ids: Vec<i32> = self.items.iter().filter(|(_, item)| !waits(item)).map(|(&id, _)| id).collect();
         ids.sort_unstable();
@@ -516,19 +495,19 @@ impl Watchlist {
 
     /// A service has left the directory: its streams are closed at the server.
     pub(super) fn service_lost(&mut self, service: u16, events: &mut VecDeque<Event>) {
-        let ids = self.ids_of_service(service);
+        let ids = self.open.of_service(service);
         self.lost(&ids, StateCode::SOURCE_UNKNOWN, "Service has left the directory", events);
     }
 
     /// A state for all items of a service.
     pub(super) fn service_status(&mut self, now: u64, service: u16, state: &StateBuf, events: &mut VecDeque<Event>) {
-        let ids = self.ids_of_service(service);
+        let ids = self.open.of_service(service);
         self.fan_out(now, &ids, state, events);
     }
 
     /// What happens to a group of items: a state, another group.
     pub(super) fn group_status(&mut self, now: u64, service: u16, group: &Group, events: &mut VecDeque<Event>) {
-        let ids = self.ids_of_group(service, &group.group);
+        let ids = self.open.of_group(service, &group.group);
         if let Some(merged) = &group.merged_to {
             for &id in &ids {
                 self.set_group(id, merged);
@@ -595,6 +574,7 @@ impl Watchlist {
                 Phase::Requested { .. } => {
                     let close = CloseMsg::new(item.request.domain, id);
                     session.out.push(|w| close.encode(w));
+                    self.crossings.settled(id);
                     let text = "No answer to the request in time";
                     let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::TIMEOUT, text);
                     self.ended(now, id, state, events);
@@ -609,7 +589,7 @@ impl Watchlist {
         if !session.is_up() {
             return;
         }
-        let Self { items, queues, timers, open, .. } = self;
+        let Self { items, queues, timers, open, crossings, .. } = self;
         for (name, queue) in queues.iter_mut().filter(|(_, queue)| !queue.waiting.is_empty()) {
             let Some(service) = directory.named(name).filter(|service| service.is_usable()) else { continue };
             let load = service.load.as_ref().and_then(Part::value);
@@ -619,7 +599,8 @@ impl Watchlist {
                 item.phase = Phase::Requested { deadline, begun: false };
                 item.service = service.id;
                 item.group = Box::default();
-                put_in(open, service.id, &[], id);
+                open.asked(service.id, id);
+                crossings.settled(id);
                 timers.insert((deadline, id));
                 *requested += 1;
             };
@@ -659,11 +640,12 @@ impl Watchlist {
 
     /// What must hold between calls.
     pub(super) fn check_invariants(&self, up: bool) {
-        let mut open = OpenStreams::new();
+        let mut open = OpenStreams::default();
         for (&id, item) in self.items.iter().filter(|(_, item)| item.is_open()) {
-            put_in(&mut open, item.service, &item.group, id);
+            let begun = !matches!(item.phase, Phase::Requested { begun: false, .. });
+            open.insert(item.service, &item.group, id, begun);
         }
-        assert_eq!(open, self.open, "open streams by service and group");
+        assert_eq!(open, self.open, "open streams by service and group, and whether their answers have begun");
         let mut requested: BTreeMap<&str, u64> = BTreeMap::new();
         let mut timers = BTreeSet::new();
         for (&id, item) in &self.items {

@@ -2,7 +2,7 @@
 
 use crate::world::{SECOND, World, consumer_config, provider_config, service, state_change};
 use omm::Disconnect;
-use omm::consumer::{ConsumerConfig, Event, ItemRequest};
+use omm::consumer::{ConsumerConfig, Event, ItemId, ItemRequest};
 use rwf::msg::{Domain, MsgKey, RefreshMsg, StatusMsg};
 use rwf::rdm::directory::{Action, Group, Part, Service, ServiceState};
 use rwf::rdm::login;
@@ -187,23 +187,39 @@ fn a_state_of_a_group_that_ends_its_items_without_suspect_data_says_so() {
     assert_eq!(world.consumer.items(), 0);
 }
 
-#[test]
-fn updates_of_a_stream_that_was_opened_anew_by_a_crossing_request_wait_for_the_image() {
+/// An item that the provider has closed, and opens anew by a request that was on its way: nobody has asked for that stream.
+fn crossed(state: StreamState) -> (World, ItemId) {
     let mut world = world(None);
     let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
     world.connect().unwrap();
     world.settle();
-    let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NO_RESOURCES, "later");
-    assert!(world.status(item, state));
-    // Crosses with the close: a new stream for the provider, with an image that is for nobody here.
+    assert!(world.status(item, State::new(state, DataState::SUSPECT, StateCode::NO_RESOURCES, "later")));
     world.consumer.reissue(item, |request| request.paused = false);
+    (world, item)
+}
+
+#[test]
+fn a_stream_that_was_opened_anew_by_a_crossing_request_is_closed_and_asked_for_in_its_time() {
+    let (mut world, item) = crossed(StreamState::CLOSED_RECOVER);
     world.settle();
-    assert!(world.seen[&item].stale && world.provider.as_ref().unwrap().stream(item.stream_id()).is_some());
+    assert!(world.seen[&item].stale && world.provider.as_ref().unwrap().stream(item.stream_id()).is_none());
     world.change("A", 7);
     let late = world.consumer.late_messages();
     world.pass(SECOND);
     assert_eq!((world.seen[&item].value, world.seen[&item].stale), (Some(7), false));
-    assert_eq!(world.consumer.late_messages(), late + 1, "the update came before the image");
+    assert_eq!(world.consumer.late_messages(), late, "nothing came before the image");
+}
+
+/// Found by `by_login_one_serves_and_the_others_stand_by` of `client`: a standby had the stream for ever.
+#[test]
+fn a_stream_that_was_opened_anew_is_closed_when_its_item_is_no_more() {
+    let (mut world, item) = crossed(StreamState::CLOSED_RECOVER);
+    world.consumer.close(world.now, item);
+    world.settle();
+    assert_eq!((world.consumer.items(), world.provider.as_ref().unwrap().streams()), (0, 0));
+    let (mut world, _) = crossed(StreamState::CLOSED);
+    world.settle();
+    assert_eq!((world.consumer.items(), world.provider.as_ref().unwrap().streams()), (0, 0));
 }
 
 #[test]

@@ -278,12 +278,15 @@ impl<'a> Iterator for FieldEntries<'a> {
             return None;
         }
         self.left -= 1;
+        // A way of its own for each form: where they meet, what one gives by memory the other would have to write there, too.
+        if let [hi, lo, len @ 0..0xFE, ref rest @ ..] = *self.standard
+            && let Some((data, rest)) = rest.split_at_checked(usize::from(len))
+        {
+            self.standard = rest;
+            return Some(Ok(FieldEntry { fid: i16::from_be_bytes([hi, lo]), enc: DataType::UNKNOWN, data }));
+        }
         let [hi, lo, ref after_fid @ ..] = *self.standard else { return Some(Err(self.cut_off())) };
-        let short = match *after_fid {
-            [len @ 0..0xFE, ref rest @ ..] => rest.split_at_checked(len as usize),
-            _ => take_long(after_fid),
-        };
-        let Some((data, rest)) = short else { return Some(Err(self.cut_off())) };
+        let Some((data, rest)) = take_long(after_fid) else { return Some(Err(self.cut_off())) };
         self.standard = rest;
         Some(Ok(FieldEntry { fid: i16::from_be_bytes([hi, lo]), enc: DataType::UNKNOWN, data }))
     }

@@ -186,6 +186,7 @@ impl<'a> FieldSetDef<'a> {
     }
 
     /// True without entries.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -52,11 +52,13 @@ pub struct FieldDef {
 
 impl FieldDef {
     /// The field id; negative ones are an application's own.
+    #[inline]
     pub fn fid(&self) -> i16 {
         self.fid
     }
 
     /// The name by which applications and JSON know the field, such as `TRDPRC_1`.
+    #[inline]
     pub fn acronym(&self) -> &str {
         &self.acronym
     }
@@ -67,6 +69,7 @@ impl FieldDef {
     }
 
     /// The field that takes this one's value before it changes; `None` for most.
+    #[inline]
     pub fn ripples_to(&self) -> Option<i16> {
         (self.ripples_to != 0).then_some(self.ripples_to)
     }
@@ -87,6 +90,7 @@ impl FieldDef {
     }
 
     /// The type of the field's data on the wire: a primitive or a container.
+    #[inline]
     pub fn data_type(&self) -> DataType {
         self.data_type
     }

@@ -137,9 +137,9 @@ impl Payload {
         plans: &mut Plans,
         seq_num: &mut Option<u32>,
     ) -> Result<(), ApplyError> {
-        let (updates, len) = plans.begin_updates(latest);
+        let updates = plans.begin_updates(latest);
         let mut applied = Ok(());
-        for message in updates.chunks_exact(len.max(1)) {
+        for message in updates.messages() {
             if self.update_planned(message, plans, seq_num) {
                 continue;
             }

@@ -4,12 +4,17 @@
 //! need not have been written. So the values of the last one are kept in one place, all together ([`Latest`]), and go into the image when somebody wants to read or
 //! change it. A quote touches one line of memory then, and not those of the image, which are eight where fields lie here and there.
 //!
+//! Updates of another make join those that are there, if there is room for both ([`Pair`]); where there is none, what is there goes into the image.
+//!
 //! Of a field that ripples its last values are kept, as many as there are fields that they ripple to. Where an update changes the length of a value or brings fields,
 //! as the first ones of an item do whose image had blanks, the values have no places yet in the list: there the updates themselves are written again with what is kept,
 //! and applied one after the other, as many as leave a trace.
 
+mod pairs;
+
 use super::copies::{Copies, Copying, Entry, at};
 use super::lists::Fields;
+pub(super) use pairs::Pair;
 
 /// Bytes of values that are kept: with what else there is of them, and four bytes of whoever holds them, one line of memory.
 const ROOM: usize = 52;
@@ -21,7 +26,7 @@ const ROOM: usize = 52;
 pub struct Latest {
     /// The layout of the list that the values belong to; 0 for none.
     pub(super) layout: u32,
-    /// The plan of the update, among those of the layout.
+    /// The plan of the update, among those of the layout; behind those, the pair of plans.
     pub(super) plan: u8,
     pub(super) state: Held,
     /// Updates that are kept, of which those that ripple have a value each: no chain of fields has 255.
@@ -75,8 +80,52 @@ pub(super) struct Gather {
     /// All but the values that ripple.
     outward: Outward,
     ripples: Box<[Ripple]>,
-    /// The sequence number is the first of the values.
-    has_seq_num: bool,
+    /// Where the sequence number is in an update; it is the first of the values.
+    seq_num_at: Option<u16>,
+    /// The values but for the sequence number, and where they end.
+    slots: Box<[Slot]>,
+    end: usize,
+}
+
+/// Where values of a field are kept.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// Where a value begins in its update.
+    from: usize,
+    /// Where it begins among those that are kept.
+    at: usize,
+    /// Bytes of a value.
+    len: usize,
+    /// Values that are kept at most: more than one if the field ripples.
+    kept: usize,
+}
+
+/// Updates that are written again, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Updates {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds an update, which begins as a copy of this.
+    fn add(&mut self, message: &[u8]) -> &mut [u8] {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(message);
+        self.ends.push(self.bytes.len());
+        &mut self.bytes[start..]
+    }
+
+    /// In their order.
+    pub(super) fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
 }
 
 /// Where values that are kept belong.
@@ -137,6 +186,12 @@ impl Ripple {
         values.copy_within(self.at..self.at + older, self.at + self.len);
     }
 
+    /// Puts the value of so many updates ago where it belongs in an update. One that came before all that are kept has rippled out of its last place.
+    fn put(&self, values: &[u8; ROOM], ago: usize, update: &mut [u8]) {
+        let (from, to) = (self.at + ago.min(self.kept - 1) * self.len, usize::from(self.places[0]));
+        update[to..to + self.len].copy_from_slice(&values[from..from + self.len]);
+    }
+
     /// Puts the last `count` values where they belong, and those that the list has behind them.
     fn give(&self, values: &[u8; ROOM], count: usize, held: &mut [u8]) {
         let count = count.min(self.places.len());
@@ -155,6 +210,7 @@ impl Gather {
     /// `None` if the values are more than are kept, or ripple in a way that is not so simple.
     pub(super) fn new(entries: &[Entry], moves: &[(usize, usize, usize)], seq_num_at: Option<u16>) -> Option<Self> {
         let (mut inward, mut outward, mut end) = (Copying::default(), Copying::default(), 0);
+        let mut slots = Vec::new();
         let mut ripples = Ripple::all(moves, entries)?;
         if let Some(place) = seq_num_at {
             inward.add(place.into(), 0, size_of::<u32>(), 0);
@@ -163,20 +219,21 @@ impl Gather {
         for entry in entries {
             let (len, to) = (entry.len - Entry::HEAD, entry.to + Entry::HEAD);
             let ripple = ripples.iter_mut().find(|ripple| usize::from(ripple.places[0]) == to);
-            let kept = ripple.as_ref().map_or(len, |ripple| ripple.places.len() * len);
+            let (from, kept) = (entry.from + Entry::HEAD, ripple.as_ref().map_or(1, |ripple| ripple.places.len()));
             // Nothing ripples of a blank, which has no bytes.
-            if end + kept > ROOM || (ripple.is_some() && len == 0) {
+            if end + kept * len > ROOM || (ripple.is_some() && len == 0) {
                 return None;
             }
-            inward.add(entry.from + Entry::HEAD, end, len, 0);
+            inward.add(from, end, len, 0);
+            slots.push(Slot { from, at: end, len, kept });
             match ripple {
                 Some(ripple) => ripple.at = end,
                 None => outward.add(end, to, len, 0),
             }
-            end += kept;
+            end += kept * len;
         }
         let (inward, outward, ripples) = (inward.end(), Outward::List(outward.end()), ripples.into());
-        Some(Self { inward, outward, ripples, has_seq_num: seq_num_at.is_some() })
+        Some(Self { inward, outward, ripples, seq_num_at, slots: slots.into(), end })
     }
 
     /// For updates that are applied again when somebody wants the image, since lengths change by them or fields come. `message` is one of them.
@@ -184,6 +241,7 @@ impl Gather {
     /// `None` if the values are more than are kept.
     pub(super) fn again(message: &[u8], entries: &[Again], seq_num_at: Option<u16>) -> Option<Self> {
         let (mut inward, mut values, mut ripples, mut end) = (Copying::default(), Copying::default(), Vec::new(), 0);
+        let mut slots = Vec::new();
         if let Some(place) = seq_num_at {
             inward.add(place.into(), 0, size_of::<u32>(), 0);
             values.add(0, place.into(), size_of::<u32>(), 0);
@@ -195,6 +253,7 @@ impl Gather {
                 return None;
             }
             inward.add(from, end, len, 0);
+            slots.push(Slot { from, at: end, len, kept: fields });
             if fields > 1 {
                 ripples.push(Ripple { at: end, len, kept: fields, places: [from as u16].into() });
             } else {
@@ -203,7 +262,7 @@ impl Gather {
             end += fields * len;
         }
         let outward = Outward::Update { message: message.into(), values: values.end() };
-        Some(Self { inward: inward.end(), outward, ripples: ripples.into(), has_seq_num: seq_num_at.is_some() })
+        Some(Self { inward: inward.end(), outward, ripples: ripples.into(), seq_num_at, slots: slots.into(), end })
     }
 
     /// Keeps the values of an update.
@@ -222,7 +281,7 @@ impl Gather {
     #[inline]
     pub(super) fn give(&self, latest: &Latest, fields: &mut Fields, seq_num: &mut Option<u32>) -> bool {
         let Outward::List(outward) = &self.outward else { return false };
-        if self.has_seq_num {
+        if self.seq_num_at.is_some() {
             *seq_num = Some(u32::from_be_bytes(at(&latest.values, 0)));
         }
         for ripple in &self.ripples {
@@ -232,24 +291,16 @@ impl Gather {
         true
     }
 
-    /// Writes updates that do to the list what those did that were kept: one behind the other, each of as many bytes as it gives. The last one of all is the last one
-    /// that was kept; of those before it as many are written as there are fields for a value to ripple through, and what each of them brings is overwritten by the
-    /// last but for what has rippled. All have the last one's sequence number.
-    pub(super) fn write_updates(&self, latest: &Latest, updates: &mut Vec<u8>) -> usize {
-        updates.clear();
-        let Outward::Update { message, values } = &self.outward else { return 0 };
+    /// Writes updates that do to the list what those did that were kept. The last one of all is the last one that was kept; of those before it as many are written as
+    /// there are fields for a value to ripple through, and what each of them brings is overwritten by the last but for what has rippled. All have the last one's
+    /// sequence number.
+    pub(super) fn write_updates(&self, latest: &Latest, updates: &mut Updates) {
+        let Outward::Update { message, values } = &self.outward else { return };
         let most = self.ripples.iter().map(|ripple| ripple.kept).max().unwrap_or(1);
-        for number in (0..most.min(latest.count.into())).rev() {
-            let start = updates.len();
-            updates.extend_from_slice(message);
-            let update = &mut updates[start..];
+        for ago in (0..most.min(latest.count.into())).rev() {
+            let update = updates.add(message);
             values.carry_out(&latest.values, update);
-            for Ripple { at, len, kept, places } in &self.ripples {
-                // A value that came before all that are kept of this field has rippled out of its last place.
-                let (from, to) = (at + number.min(kept - 1) * len, usize::from(places[0]));
-                update[to..to + len].copy_from_slice(&latest.values[from..from + len]);
-            }
+            self.ripples.iter().for_each(|ripple| ripple.put(&latest.values, ago, update));
         }
-        message.len()
     }
 }

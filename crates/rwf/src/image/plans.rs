@@ -7,9 +7,11 @@
 //! What is planned is bounded, whatever a provider sends; and where layouts change with nearly every update, making plans costs little
 //! more than none: it is tried as often as it was worth it.
 
+mod kept;
+
 use super::Schema;
 use super::copies::{Copies, Copying, Entry, WORD, at};
-use super::latest::{Gather, Held, Latest};
+use super::latest::{Gather, Pair, Updates};
 use super::lists::{ENTRY, ESC, Fields, LONG, has_escape, head, may_be_text};
 use super::rebuilds::Rebuild;
 use crate::dictionary::Dictionary;
@@ -60,7 +62,7 @@ pub struct Plans {
     /// A list that is written anew.
     room: Vec<u8>,
     /// Updates that were kept, and are applied again.
-    updates: Vec<u8>,
+    updates: Updates,
     /// Attempts to plan that are left.
     credit: u32,
     /// Updates without a plan, and layouts that found no room.
@@ -86,6 +88,10 @@ struct Layout {
     /// Field id and length of each field.
     heads: Box<[u32]>,
     plans: Vec<Plan>,
+    /// Pairs of makes whose values are kept together.
+    pairs: Vec<Pair>,
+    /// A bit for each two plans of which that has been tried.
+    tried: u64,
 }
 
 /// Numbers for the layouts of another [`Plans`], or of one that begins anew: a number means one layout as long as the process lives, so that
@@ -115,7 +121,7 @@ impl Plans {
             index: HashTable::new(),
             heads: Vec::new(),
             room: Vec::new(),
-            updates: Vec::new(),
+            updates: Updates::default(),
             credit: MAX_CREDIT,
             misses: 0,
             strangers: 0,
@@ -235,7 +241,7 @@ impl Plans {
         {
             return Some(plan);
         }
-        let Layout { heads, plans } = &self.layouts[at];
+        let Layout { heads, plans, .. } = &self.layouts[at];
         if plans.iter().filter(|plan| matches!(plan.work, Work::Anew(_))).count() >= MAX_REBUILDS {
             return None;
         }
@@ -284,7 +290,8 @@ impl Plans {
             Some(&at) => Some(at),
             None if self.layouts.len() < MAX_LAYOUTS as usize => {
                 let at = self.layouts.len() as u32;
-                self.layouts.push(Layout { heads: self.heads.as_slice().into(), plans: Vec::new() });
+                let heads = self.heads.as_slice().into();
+                self.layouts.push(Layout { heads, plans: Vec::new(), pairs: Vec::new(), tried: 0 });
                 let layouts = &self.layouts;
                 self.index.insert_unique(hash_of, at, |at| hash(&layouts[*at as usize].heads));
                 Some(at)
@@ -297,87 +304,6 @@ impl Plans {
                 None
             }
         }
-    }
-
-    /// Whether all layouts are to be forgotten, which cannot be as long as updates are kept beside their images.
-    pub const fn is_to_begin_anew(&self) -> bool {
-        self.strangers >= MAX_STRANGERS
-    }
-
-    /// Items whose last update is kept beside their image.
-    pub const fn kept(&self) -> usize {
-        self.kept
-    }
-
-    /// Keeps an update beside its image, in place of the one that is kept there, if it brings the same fields. False, and nothing has changed, if it cannot be.
-    #[inline]
-    pub fn keep(&mut self, latest: &mut Latest, message: &[u8]) -> bool {
-        if !latest.is_open() {
-            return false;
-        }
-        let Some(layout) = self.layouts.get(latest.layout.wrapping_sub(self.first) as usize) else { return false };
-        let is_new = latest.state == Held::Open;
-        let found = if is_new {
-            layout.plans.iter().position(|plan| plan.is_for(message))
-        } else {
-            Some(usize::from(latest.plan)).filter(|plan| layout.plans[*plan].is_for(message))
-        };
-        let Some(found) = found else { return false };
-        let Some(gather) = &layout.plans[found].gather else { return false };
-        gather.keep(message, latest);
-        (latest.plan, latest.state) = (found as u8, Held::Values);
-        self.kept += usize::from(is_new);
-        self.credit = (self.credit + 1).min(MAX_CREDIT);
-        true
-    }
-
-    /// Updates of a list may be kept from now on.
-    #[inline]
-    pub(super) fn open(&self, latest: &mut Latest, fields: &Fields) {
-        debug_assert!(!latest.is_due(), "values that the list does not have");
-        let layout = fields.layout();
-        let is_known = (layout.wrapping_sub(self.first) as usize) < self.layouts.len();
-        (latest.layout, latest.state) = if is_known { (layout, Held::Open) } else { (0, Held::Closed) };
-    }
-
-    /// Puts values that are kept into their list. False, and nothing has changed, if they go there by updates: see [`Self::begin_updates`].
-    pub(super) fn give(&mut self, latest: &mut Latest, fields: &mut Fields, seq_num: &mut Option<u32>) -> bool {
-        debug_assert_eq!(fields.layout(), latest.layout, "the list has changed since values were kept");
-        let is_given = self.gather(latest).is_some_and(|gather| gather.give(latest, fields, seq_num));
-        if is_given {
-            self.forget(latest);
-        }
-        is_given
-    }
-
-    /// Updates that do to a list what those did that are kept beside it, one behind the other, and the bytes of each of them. They are to be applied, and then
-    /// [`Self::end_updates`] is due.
-    pub(super) fn begin_updates(&mut self, latest: &Latest) -> (Vec<u8>, usize) {
-        let mut updates = std::mem::take(&mut self.updates);
-        let len = self.gather(latest).map_or(0, |gather| gather.write_updates(latest, &mut updates));
-        debug_assert_ne!(len, 0, "values were kept for which nothing is planned");
-        (updates, len)
-    }
-
-    /// The updates of [`Self::begin_updates`] are in the list.
-    pub(super) fn end_updates(&mut self, latest: &mut Latest, fields: &Fields, updates: Vec<u8>) {
-        self.updates = updates;
-        self.forget(latest);
-        if latest.is_open() {
-            self.open(latest, fields);
-        }
-    }
-
-    /// How the values came to be kept.
-    fn gather(&self, latest: &Latest) -> Option<&Gather> {
-        let layout = self.layouts.get(latest.layout.wrapping_sub(self.first) as usize)?;
-        layout.plans.get(usize::from(latest.plan))?.gather.as_ref()
-    }
-
-    /// Values that are kept are of no use any more.
-    pub fn forget(&mut self, latest: &mut Latest) {
-        self.kept -= usize::from(latest.is_due());
-        latest.state = if latest.is_open() { Held::Open } else { Held::Closed };
     }
 
     /// Forgets all layouts.
@@ -472,6 +398,17 @@ impl Simple {
         let entries = message.len() - entries.len()..message.len();
         Some(Self { header, seq_num: update.seq_num, ripples, entries, count })
     }
+
+    /// The fields that it brings. `None` if its entries do not end within the message.
+    fn fids(&self, message: &[u8]) -> Option<Vec<i16>> {
+        let mut at = self.entries.start;
+        let fid = |_| {
+            let [hi, lo, len] = *message.get(at..)?.first_chunk()?;
+            at += 3 + usize::from(len);
+            Some(i16::from_be_bytes([hi, lo]))
+        };
+        (0..self.count).map(fid).collect()
+    }
 }
 
 impl Make {
@@ -512,6 +449,14 @@ impl Make {
             seq_num_at,
             texts: texts.into(),
         })
+    }
+
+    /// An update of this make: the one of which it was made.
+    fn example(&self) -> Vec<u8> {
+        let mut message: Vec<u8> = self.words.iter().flat_map(|word| word.bytes.to_le_bytes()).collect();
+        message.truncate(self.len - WORD);
+        message.extend_from_slice(&self.last.bytes.to_le_bytes());
+        message
     }
 
     /// Whether an update is of this make, and changes no part of a text.
@@ -632,7 +577,8 @@ mod tests {
     use crate::wire::Writer;
     use crate::{DataType, FieldListEncoder};
 
-    fn list(fields: &[(i16, &[u8])]) -> Vec<u8> {
+    /// A field list of these values.
+    pub(super) fn list(fields: &[(i16, &[u8])]) -> Vec<u8> {
         let mut buf = [0; 1_024];
         let mut w = Writer::new(&mut buf);
         let mut list = FieldListEncoder::begin(&mut w).unwrap();

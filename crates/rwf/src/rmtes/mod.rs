@@ -44,7 +44,14 @@ const fn is_edit(verb: u8) -> bool {
 /// Text of a message, for those who get the message and not the value: as [`to_utf8`], but a partial update keeps its escape
 /// sequences, so that nobody takes it for the value. lseg-data and EMA apply them to what they hold. [`RmtesCache::text`] has the whole new value
 /// where the old one is held.
+#[inline]
 pub fn message_text(data: &[u8]) -> Cow<'_, str> {
+    // Nearly all texts.
+    plain(data).map_or_else(|| other_message_text(data), Cow::Borrowed)
+}
+
+#[inline(never)]
+fn other_message_text(data: &[u8]) -> Cow<'_, str> {
     if !is_partial(data) {
         return to_utf8(data);
     }

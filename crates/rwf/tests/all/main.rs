@@ -8,4 +8,3 @@ mod page_emulator;
 mod pages;
 mod rdm;
 mod roundtrip;
-mod text;

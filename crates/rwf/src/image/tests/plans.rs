@@ -166,6 +166,58 @@ proptest! {
     }
 }
 
+/// Quotes and trades of which some have a time stamp, in any order: what ripples of each make, what both bring and what comes with the second alone is as if each had been
+/// applied when it came.
+#[test]
+fn two_makes_that_take_turns_do_what_they_did_one_by_one() {
+    let dictionary = Arc::clone(&DICTIONARY);
+    let schema = Schema { dictionary: Some(&dictionary), ripple: true, ..Schema::NONE };
+    let makes: [(Make, Make); 4] = [
+        (vec![(0, 3), (10, 4)], vec![(0, 3), (9, 2)]),
+        (vec![(0, 3), (10, 4)], vec![(10, 4), (9, 2)]),
+        (vec![(10, 4)], vec![(0, 3), (9, 2)]),
+        (vec![(10, 4), (11, 1)], vec![(8, 2), (10, 4)]),
+    ];
+    for (image, (first, second)) in [vec![(0, 3), (1, 3), (2, 3), (10, 4)], (0..6).map(|at| (at, 0)).collect()]
+        .into_iter()
+        .flat_map(|image: Make| makes.iter().map(move |makes| (image.clone(), makes)))
+    {
+        let mut plans = Plans::new(Some(Arc::clone(&dictionary)));
+        let mut together = 0;
+        for item in 0..200_u8 {
+            let (mut plain, mut kept, mut latest) = (Image::new(), Image::new(), Latest::default());
+            for image_of in [&mut plain, &mut kept] {
+                refresh(image_of, DataType::FIELD_LIST, &list(&image, 0)).unwrap();
+            }
+            kept.note_layout(&mut plans);
+            kept.open(&mut latest, &plans);
+            // Each item has its own order of the two, and of up to eight updates.
+            let mut kinds = Vec::new();
+            for turn in 0..=item % 8 {
+                let make = if item >> turn & 1 == 0 { first } else { second };
+                let body = list(make, item.wrapping_mul(16).wrapping_add(turn));
+                let (container, seq_num) = (DataType::FIELD_LIST, Some(turn.into()));
+                let msg = UpdateMsg { seq_num, container, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+                let bytes = encode(|w| msg.encode(w));
+                plain.update(&msg, &schema).unwrap();
+                if plans.keep(&mut latest, &bytes) {
+                    kinds.push(item >> turn & 1);
+                } else {
+                    kinds.clear();
+                    kept.take_in(&mut latest, &mut plans).unwrap();
+                    kept.update_planned(&bytes, &mut plans).unwrap();
+                    kept.open(&mut latest, &plans);
+                }
+            }
+            together += usize::from(kinds.contains(&0) && kinds.contains(&1));
+            kept.take_in(&mut latest, &mut plans).unwrap();
+            assert_eq!(whole(&plain), whole(&kept), "item {item} of {first:?} and {second:?}");
+            assert_eq!(plain.seq_num(), kept.seq_num());
+        }
+        assert!(together > 50, "{together} items of {first:?} and {second:?} had both together");
+    }
+}
+
 /// An image whose chain of last trades is blank: each of the first updates of an item changes the lengths of values. The first item's are planned, and all of the
 /// others' are kept.
 #[test]

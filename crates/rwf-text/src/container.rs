@@ -1,13 +1,13 @@
 use std::fmt;
 
-use super::hex::Hex;
-use super::value::{Quoted, Value};
-use super::{Printer, count};
-use crate::container::sets::{element_sets, field_sets};
-use crate::container::{ElementList, FieldList, FilterList, Map, Series, SetScope, Vector};
-use crate::dictionary::FieldDef;
-use crate::msg::Domain;
-use crate::{DataType, DecodeError, Primitive};
+use crate::hex::Hex;
+use crate::value::{Quoted, Value};
+use crate::{Printer, count};
+use rwf::container::sets::{element_sets, field_sets};
+use rwf::container::{ElementList, FieldList, FilterList, Map, Series, SetScope, Vector};
+use rwf::dictionary::FieldDef;
+use rwf::msg::Domain;
+use rwf::{DataType, DecodeError, Primitive};
 
 /// Longer names push their own line out of the column, not the whole list.
 const MAX_NAME_WIDTH: usize = 36;
@@ -142,7 +142,7 @@ impl Printer<'_, '_, '_> {
                         }
                         p.permission(entry.perm_data)?;
                         p.entry_data(
-                            entry.action != crate::container::FilterAction::CLEAR,
+                            entry.action != rwf::container::FilterAction::CLEAR,
                             entry.container,
                             entry.data,
                             scope,
@@ -177,7 +177,7 @@ impl Printer<'_, '_, '_> {
                             Err(error) => write!(p.out, "!! {error}: {}", Hex(entry.key))?,
                         }
                         p.permission(entry.perm_data)?;
-                        let has_data = entry.action != crate::container::MapAction::DELETE;
+                        let has_data = entry.action != rwf::container::MapAction::DELETE;
                         p.entry_data(has_data, map.container, entry.data, &map.scope())?;
                     }
                     Err(error) => p.fault(error)?,
@@ -188,7 +188,7 @@ impl Printer<'_, '_, '_> {
     }
 
     fn vector(&mut self, vector: &Vector<'_>) -> fmt::Result {
-        use crate::container::VectorAction;
+        use rwf::container::VectorAction;
         write!(self.out, "VECTOR of {}{}", vector.container, if vector.sortable { ", sortable" } else { "" })?;
         write!(self.out, ", {}", count(vector.len(), "entry"))?;
         self.hint(vector.count_hint())?;

@@ -1,12 +1,12 @@
 use std::fmt;
 
-use super::hex::Hex;
-use super::value::Quoted;
-use super::{Printer, count};
-use crate::container::SetScope;
-use crate::msg::{Domain, Msg, MsgKey, PostUserInfo};
-use crate::rdm::directory::filter;
-use crate::{DataType, Qos, State};
+use crate::hex::Hex;
+use crate::value::Quoted;
+use crate::{Printer, count};
+use rwf::container::SetScope;
+use rwf::msg::{Domain, Msg, MsgKey, PostUserInfo};
+use rwf::rdm::directory::filter;
+use rwf::{DataType, Qos, State};
 
 impl Printer<'_, '_, '_> {
     /// A message; ends the line.
@@ -71,7 +71,7 @@ impl Printer<'_, '_, '_> {
                 self.member("update type", m.update_type)?;
                 self.option("sequence", m.seq_num)?;
                 let conflation =
-                    |c: crate::msg::Conflation| format!("{} in {} ms", count(c.count.into(), "update"), c.time);
+                    |c: rwf::msg::Conflation| format!("{} in {} ms", count(c.count.into(), "update"), c.time);
                 self.option("conflation", m.conflation.map(conflation))?;
                 self.post_user(m.post_user_info)?;
             }

@@ -1,10 +1,10 @@
 use std::fmt;
 
-use super::Printer;
-use super::hex::{Ascii, Hex};
-use crate::container::Array;
-use crate::dictionary::EnumTable;
-use crate::{DataType, Primitive};
+use crate::Printer;
+use crate::hex::{Ascii, Hex};
+use rwf::container::Array;
+use rwf::dictionary::EnumTable;
+use rwf::{DataType, Primitive};
 
 /// Bytes that fit beside a label; more go on lines of their own.
 const INLINE: usize = 16;
@@ -56,7 +56,7 @@ impl fmt::Display for Value<'_> {
         match self.value {
             Primitive::Blank => f.write_str("blank"),
             Primitive::Enum(value) => match self.table.and_then(|table| table.value(value)) {
-                Some(entry) => write!(f, "{value} {}", Quoted(&crate::rmtes::to_utf8(entry.display()))),
+                Some(entry) => write!(f, "{value} {}", Quoted(&rwf::rmtes::to_utf8(entry.display()))),
                 None => write!(f, "{value}"),
             },
             _ => match self.value.as_text() {

@@ -12,7 +12,8 @@ use rwf::msg::{
 };
 use rwf::rdm::directory::{self, Action, Info, Part, Service, ServiceState};
 use rwf::wire::{LenForm, Writer};
-use rwf::{DataType, Date, Primitive, Qos, Rate, Real, RealHint, State, Time, Timeliness, text};
+use rwf::{DataType, Date, Primitive, Qos, Rate, Real, RealHint, State, Time, Timeliness};
+use rwf_text as text;
 use serde_json::Value;
 use std::path::PathBuf;
 

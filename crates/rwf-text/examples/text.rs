@@ -1,4 +1,4 @@
-//! Messages as text and JSON: `cargo run -p quoteway-rwf --example text -- 0000...` with the bytes of a message in
+//! Messages as text and JSON: `cargo run -p quoteway-rwf-text --example text -- 0000...` with the bytes of a message in
 //! hexadecimal, or without an argument for a quote whose image is held, updated and read out again.
 
 #![allow(clippy::disallowed_macros, reason = "an example prints")]
@@ -41,7 +41,7 @@ fn show(message: &[u8], dictionary: &Dictionary) -> Result<(), Box<dyn Error>> {
     let mut json = String::new();
     Msg::decode(message)?;
     Converter::new(dictionary).message(message, &mut json)?;
-    println!("{}{json}\n", rwf::text::message(message, Some(dictionary)));
+    println!("{}{json}\n", rwf_text::message(message, Some(dictionary)));
     Ok(())
 }
 

@@ -11,9 +11,11 @@
 //!
 //! let mut buf = [0; 10];
 //! CloseMsg::new(Domain::MARKET_PRICE, 5).encode(&mut Writer::new(&mut buf))?;
-//! assert_eq!(rwf::text::message(&buf, None).to_string(), "CLOSE MARKET_PRICE, stream 5, 10 bytes\n");
+//! assert_eq!(rwf_text::message(&buf, None).to_string(), "CLOSE MARKET_PRICE, stream 5, 10 bytes\n");
 //! # Ok::<(), rwf::EncodeError>(())
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod container;
 mod hex;
@@ -24,10 +26,10 @@ pub use hex::{HexDump, hex_dump};
 
 use std::fmt;
 
-use crate::container::SetScope;
-use crate::dictionary::Dictionary;
-use crate::msg::Domain;
-use crate::{DataType, DecodeError};
+use rwf::container::SetScope;
+use rwf::dictionary::Dictionary;
+use rwf::msg::Domain;
+use rwf::{DataType, DecodeError};
 
 /// How deep containers and messages are followed; deeper ones are shown as bytes. Hostile bytes nest without end.
 const MAX_DEPTH: usize = 24;
