@@ -290,13 +290,26 @@ impl Dispatch {
     ) {
         set(&mut self.persistent_sources, id.index(), callback);
     }
+
+    /// The names of a stream as C wants them, made when it is told of first.
+    fn names_of(&mut self, stream: &Stream<'_>) -> &Names {
+        let text = |s: &str| CString::new(s.replace('\0', "?")).unwrap_or_default();
+        place(&mut self.names, stream.number as usize).get_or_insert_with(|| Names {
+            topic: text(stream.topic),
+            source: text(&format!("{}[{}]", stream.transport, stream.index)),
+        })
+    }
 }
 
 fn set<T>(table: &mut Vec<Option<T>>, at: usize, value: Option<T>) {
+    *place(table, at) = value;
+}
+
+fn place<T>(table: &mut Vec<Option<T>>, at: usize) -> &mut Option<T> {
     if table.len() <= at {
         table.resize_with(at + 1, || None);
     }
-    table[at] = value;
+    &mut table[at]
 }
 
 /// Takes the events of one turn of a context.
@@ -316,15 +329,9 @@ impl Turn<'_> {
     }
 
     fn tell(&mut self, sources: &mut Sources, stream: &Stream<'_>, mut message: Message) {
+        // A receiver that was deleted is told nothing.
         let Some(Some(callback)) = self.dispatch.receivers.get(stream.receiver.index()).copied() else { return };
-        let number = stream.number as usize;
-        if self.dispatch.names.get(number).is_none_or(Option::is_none) {
-            let text = |s: &str| CString::new(s.replace('\0', "?")).unwrap_or_default();
-            let names =
-                Names { topic: text(stream.topic), source: text(&format!("{}[{}]", stream.transport, stream.index)) };
-            set(&mut self.dispatch.names, number, Some(names));
-        }
-        let Some(Some(names)) = self.dispatch.names.get(number) else { return };
+        let names = self.dispatch.names_of(stream);
         message.topic = names.topic.as_ptr();
         message.source = names.source.as_ptr();
         self.call(sources, || {
@@ -413,11 +420,12 @@ impl Events for Turn<'_> {
                 Message { count, ..Message::new(kind, 0, &[]) }.number(lost.first)
             }
             FailoverNews::Differs { number, other, .. } => {
-                self.tell(sources, other, Message::new(HF_DIFFERENCE, 0, &[]).number(*number));
-                return;
+                // Told with the names of the stream that differs, not with those of the topic.
+                return self.tell(sources, other, Message::new(HF_DIFFERENCE, 0, &[]).number(*number));
             }
             FailoverNews::Reset(next) => Message::new(HF_RESET, 0, &[]).number(*next),
         };
+        // A receiver that was deleted is told nothing.
         let Some(Some(callback)) = self.dispatch.receivers.get(topic.receiver.index()).copied() else { return };
         let name = CString::new(topic.topic.replace('\0', "?")).unwrap_or_default();
         let message = Message { topic: name.as_ptr(), source: c"".as_ptr(), ..message };
@@ -432,6 +440,7 @@ impl Events for Turn<'_> {
     }
 
     fn response(&mut self, sources: &mut Sources, request: RequestId, payload: &[u8]) {
+        // A request that was deleted has no callback.
         let Some(callback) = self.engine.request_callback(request) else { return };
         let message = Message { topic: c"".as_ptr(), source: c"".as_ptr(), ..Message::new(RESPONSE, 0, payload) };
         self.call(sources, || {
@@ -481,6 +490,7 @@ impl ClientEvents for Turn<'_> {
     fn source(&mut self, sources: &mut Sources, id: PersistentSource, event: &SourceEvent) {
         // A source that was deleted, or wants no events, is told nothing.
         let Some(Some(callback)) = self.dispatch.persistent_sources.get(id.index()).copied() else { return };
+        // Events that are the library's own business are none of the application's.
         let Some((event, details)) = ume_event_of(event) else { return };
         UME_EVENT.with(|cell| cell.set(Some(details)));
         self.call(sources, || {

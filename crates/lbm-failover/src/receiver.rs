@@ -90,7 +90,7 @@ pub struct Delivered<'a> {
 pub struct Lost {
     /// The first of them.
     pub first: Number,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 

@@ -9,13 +9,14 @@ use lbm::options::{
     WildcardOption,
 };
 use lbm::resolver::ResolverStats;
+use lbm::resolver::service::InterestTold;
 use lbm::subscriber::SubscribeConfig;
 use lbm::topic::{DeliveryConfig, Ordering, SourceConfig, decode_reply};
 use lbm::transport::tcp::Deframer;
 use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
-use lbm::wire::lbmr::{Advert, PatternKind};
+use lbm::wire::lbmr::{Advert, PatternKind, Transport};
 use lbm::wire::lbmr_option::{Functionality, IGNORE, LateJoin, Queue, SenderKind, TopicOption};
 use net::clock;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch};
@@ -23,7 +24,7 @@ use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch};
 use crate::error::{ContextError, SendError};
 use crate::events::Events;
 use crate::fault::Fault;
-use crate::handles::{ReceiverId, RequestId, SendFlags, SourceId};
+use crate::handles::{FilteredReceiver, ReceiverId, RequestId, SendFlags, SourceId};
 use crate::inbound::{Inbound, ReceiverEntry};
 use crate::io::{Io, Role, Watch};
 use crate::outbound::{Key, ReadySocket};
@@ -177,7 +178,7 @@ impl Context {
         Advertised { functions, more }: Advertised<'_>,
     ) -> Result<SourceId, ContextError> {
         let (effective, config) = self.source_config(options);
-        let filters = effective.get(S::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR) == SourceSideFiltering::Inclusion;
+        let filters = effective.get(S::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR) != SourceSideFiltering::None;
         if config.late_join.is_some() || filters || functions != 0 {
             self.sources.requests.open_port(&mut self.sources.io)?;
         }
@@ -192,7 +193,7 @@ impl Context {
         let mut w = lbm::wire::Writer::new(&mut buffer);
         if let Some(requests) = self.sources.requests.address() {
             let (transport, port, address) = (session as u32, requests.port(), *requests.ip());
-            outbound.filter_by(FilterInit { transport, client: 0, port, address });
+            outbound.filter_by(FilterInit { transport, client: 0, port, address, by_receiver: false });
             let (port, address) = (requests.port(), *requests.ip());
             let functions = functions | if late_join { Functionality::LATE_JOIN } else { 0 };
             let transport = session as u32;
@@ -388,9 +389,9 @@ impl Context {
         self.sources.request(source, payload, flags, patience)
     }
 
-    /// Topic index of a stream.
-    pub fn stream_index(&mut self, stream: u32) -> Option<u32> {
-        self.inbound.streams.get_mut(stream).map(|entry| entry.index)
+    /// Transport session of a stream, and its topic index there.
+    pub fn stream_origin(&mut self, stream: u32) -> Option<(Transport, u32)> {
+        self.inbound.streams.get_mut(stream).map(|entry| (entry.transport, entry.index))
     }
 
     /// Sends a control message to the request port of a stream's source. The answer comes to [`Events::control`]. False: the source has
@@ -588,7 +589,8 @@ impl Context {
                     let Self { resolution, warnings, .. } = self;
                     resolution.services.iter_mut().for_each(|services| services.closed(now, link, why, warnings));
                 }
-                Role::Peer(_) | Role::None => {}
+                Role::Peer(_) => drop(self.sources.requests.filtered.remove(&conn)),
+                Role::None => {}
             },
             Event::AcceptFailed { .. } | Event::Drained { .. } | Event::Woken => {}
         }
@@ -689,6 +691,9 @@ impl Context {
             return;
         }
         resolution.take_told(now, |found| inbound.found(now, found, sources, warnings, events));
+        for InterestTold { pattern, name } in resolution.take_heard() {
+            events.wanted(pattern.then_some(PatternKind::Pcre), &name);
+        }
         resolution.services.iter_mut().for_each(|services| services.turn(now, &mut sources.io, warnings));
     }
 
@@ -728,6 +733,7 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
                 let session = sources.sessions.get_mut(request.transport as usize).and_then(Option::as_mut);
                 if let Some(session) = session {
                     session.filter_request(&request);
+                    sources.requests.filtered.insert(conn, FilteredReceiver(request.client));
                 }
                 known = true;
                 continue;
@@ -750,7 +756,9 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
             }
         }
         if !known {
+            sources.asking = sources.requests.filtered.get(&conn).copied();
             events.question(sources, &message, &mut answers);
+            sources.asking = None;
         }
     }
     if !answers.is_empty() && sources.io.tcp.queued(conn) < ANSWERS_MAX {

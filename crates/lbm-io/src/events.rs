@@ -1,9 +1,10 @@
 //! Events of a context, as its owner gets them.
 
 use lbm::subscriber::Offer;
+use lbm::topic::Run;
 use lbm::transport::EndReason;
 use lbm::wire::lbmc::{Headers, Kind, Message};
-use lbm::wire::lbmr::{Advert, Packet, Transport};
+use lbm::wire::lbmr::{Advert, Packet, PatternKind, Transport};
 use lbm_failover::{Lost, Number, Way};
 
 use crate::handles::{ReceiverId, Request, RequestId, SourceId};
@@ -98,8 +99,16 @@ pub enum FailoverNews<'a> {
 
 /// Takes what happens in a [`Context`](crate::Context)'s turn. `sources` is the sending half of the context: a callback may send.
 pub trait Events {
+    /// Whether [`Events::run`] may take anything: what costs nothing where it does not.
+    const TAKES_RUNS: bool = false;
+
     /// A message.
     fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>);
+
+    /// Messages of a stream, for who keeps them as they came. False: [`Events::message`] is to have each.
+    fn run(&mut self, _sources: &mut Sources, _stream: &Stream<'_>, _run: &Run<'_>) -> bool {
+        false
+    }
 
     /// A stream can be heard from now on: its transport session is joined, and nothing of it was heard yet. `offer`: what its source
     /// says that it can do.
@@ -113,6 +122,10 @@ pub trait Events {
 
     /// A packet of topic resolution has come, before the context itself looks at it.
     fn resolution(&mut self, _packet: &Packet<'_>) {}
+
+    /// A resolution service has said that somebody looks for a topic, or for what matches a pattern: it says so to the context of a router
+    /// ([`Context::of_router`](crate::Context::of_router)), and again when that asks who still does.
+    fn wanted(&mut self, _pattern: Option<PatternKind>, _name: &[u8]) {}
 
     /// Whether a source that was found is to be received. One that is not is asked about again with its next advertisement.
     fn accepts(&mut self, _advert: &Advert<'_>) -> bool {

@@ -30,6 +30,22 @@ impl ReceiverId {
     }
 }
 
+/// A receiving context as a source that filters knows it: see [`Sources::asking`](crate::Sources::asking).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FilteredReceiver(pub(crate) u32);
+
+impl FilteredReceiver {
+    /// The receiver of this number, as [`FilteredReceiver::number`] tells it.
+    pub const fn of(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number, for state machines that know no context.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// Whom to answer. Can be kept and answered later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {

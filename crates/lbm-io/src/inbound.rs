@@ -85,7 +85,7 @@ pub(crate) struct Inbound {
     shared: Vec<usize>,
     questions: questions::Lines,
     asked: Vec<questions::Question>,
-    /// LBT-TCP sessions whose source wants to know which topics we want.
+    /// Sessions whose source wants to know which topics we want.
     filters: HashMap<usize, FilterInit>,
     /// From which NAKs go.
     naks: UdpSocket,
@@ -389,7 +389,9 @@ impl Inbound {
 
     /// Tells a source that filters whether we want a topic.
     fn ask_filter(&mut self, session: usize, topic: u32, include: bool, io: &mut Io) {
-        let Some(FilterInit { transport, client, port, address }) = self.filters.get(&session).copied() else { return };
+        let Some(FilterInit { transport, client, port, address, .. }) = self.filters.get(&session).copied() else {
+            return;
+        };
         let request = FilterRequest { include, transport, topic, client };
         self.asked.push((session, SocketAddrV4::new(address, port), topic, Asked::Filter(request)));
         self.ask(io);
@@ -510,8 +512,9 @@ impl Inbound {
         sources: &mut Sources,
         events: &mut impl Events,
     ) {
-        let Some(Some(Line::Lbtru { socket, .. })) = self.lines.get_mut(session) else { return };
         for _ in 0..RECEIVE_TURN {
+            // A session that has ended meanwhile has no socket any more.
+            let Some(Some(Line::Lbtru { socket, .. })) = self.lines.get_mut(session) else { return };
             let Ok(received) = socket.recv(&mut self.slabs) else {
                 self.receive_failures += 1;
                 return;
@@ -520,6 +523,7 @@ impl Inbound {
                 return;
             }
             sources.begin_delivering();
+            self.streams.filter = None;
             for arrival in &received {
                 for datagram in arrival.datagrams() {
                     if sources.fault.loses() {
@@ -532,7 +536,12 @@ impl Inbound {
                 }
             }
             sources.end_delivering();
-            if !received.is_full() {
+            let is_full = received.is_full();
+            // Of LBT-RU the receiver's number is the one that it has given itself.
+            if let (Some(init), Some(client)) = (self.streams.filter.take(), self.subscriber.client_id(session)) {
+                self.filtered(session, FilterInit { client, ..init }, &mut sources.io);
+            }
+            if !is_full {
                 return;
             }
         }
@@ -659,15 +668,25 @@ impl Inbound {
         });
         self.subscriber.settle(session);
         deliver.sources.end_delivering();
-        if let Some(init) = init
-            && self.filters.insert(session, init).is_none()
-        {
-            for topic in self.streams.indexes(session) {
-                self.ask_filter(session, topic, true, &mut sources.io);
-            }
+        if let Some(init) = init {
+            self.filtered(session, init, &mut sources.io);
         }
         self.malformed += u64::from(read.is_err());
         read.is_ok()
+    }
+
+    /// The source of a session filters: it is told which topics we want.
+    fn filtered(&mut self, session: usize, init: FilterInit, io: &mut Io) {
+        // The source has said so before, and knows them.
+        if self.filters.insert(session, init).is_some() {
+            return;
+        }
+        if init.by_receiver {
+            self.subscriber.leave_out(session);
+        }
+        for topic in self.streams.indexes(session) {
+            self.ask_filter(session, topic, true, io);
+        }
     }
 
     /// The connection of an LBT-TCP session is over.

@@ -113,7 +113,7 @@ pub use context::Context;
 pub use daemon::{Daemon, DaemonConfig, DaemonLimits, DaemonStats};
 pub use error::{ContextError, SendError};
 pub use events::{Delivery, Events, Loss, Stream};
-pub use handles::{ReceiverId, Request, RequestId, SendFlags, SourceId};
+pub use handles::{FilteredReceiver, ReceiverId, Request, RequestId, SendFlags, SourceId};
 pub use lbm::options;
 pub use lbm::resolver::service::{ClientStats, Standing};
 pub use lbm::subscriber::Offer;

@@ -11,7 +11,7 @@ use lbm::wire::lbmc::MESSAGE_MAX;
 use net::tcp::{Close, ConnId, ListenerId, SendOutcome, SocketOptions};
 
 use crate::error::{ContextError, SendError};
-use crate::handles::Request;
+use crate::handles::{FilteredReceiver, Request};
 use crate::interface;
 use crate::io::{Io, Role};
 
@@ -33,6 +33,8 @@ pub(crate) struct Requests {
     socket: SocketOptions,
     pub(crate) replies: Replies,
     lines: HashMap<SocketAddrV4, ReplyLine>,
+    /// Connections of receivers that have said which topics they want: their numbers in the session that filters.
+    pub(crate) filtered: HashMap<ConnId, FilteredReceiver>,
     buffer_max: usize,
     idle_ns: u64,
     /// Not after the first line has been idle for so long.
@@ -57,6 +59,7 @@ impl Requests {
             },
             replies: Replies::default(),
             lines: HashMap::new(),
+            filtered: HashMap::new(),
             buffer_max: options.get(C::RESPONSE_SESSION_MAXIMUM_BUFFER),
             idle_ns: options.get(C::RESPONSE_TCP_DELETION_TIMEOUT),
             idle_due: u64::MAX,

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
 use lbm::options::{ContextOption as C, Opt, Options, OwnGroup, Port};
+use lbm::resolver::service::InterestTold;
 use lbm::resolver::unicast::DaemonLink;
 use lbm::resolver::{Found, ResolveError, Resolver, ResolverConfig};
 use lbm::wire::lbmr::{Advert, Body, Packet, PatternKind, Transport};
@@ -65,19 +66,13 @@ impl Resolution {
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, ContextError> {
         let seed = random::bits();
-        if sender != SenderKind::Application && options.services().next().is_some() {
-            // Services are not told from where a source comes, nor do they tell who looks for one.
-            return Err(ContextError::Unsupported(
-                "resolver_service: a router's contexts resolve topics by multicast or through lbmrd".to_owned(),
-            ));
-        }
         let config = options.resolver(seed.to_be_bytes(), seed.rotate_left(32));
         let mut resolution = Self {
             resolver: Resolver::new(ResolverConfig { sender, domain, ..config }),
             sender: lbmr_option::sender(seed.to_be_bytes(), sender, domain),
             multicast: None,
             daemons: Vec::new(),
-            services: Services::open(options, seed.to_be_bytes(), now)?,
+            services: Services::open(options, seed.to_be_bytes(), sender == SenderKind::Router, now)?,
             told: Vec::new(),
             slabs: Slabs::new(8),
             malformed: 0,
@@ -173,6 +168,11 @@ impl Resolution {
             resolver.forget_source(&ended.topic, &ended.transport, ended.index);
         }
         services.client.offer_due(now, |advert| resolver.offer(advert, |f| found(&f)));
+    }
+
+    /// Topics that others look for, as services have told a router.
+    pub(crate) fn take_heard(&mut self) -> Vec<InterestTold> {
+        self.services.as_mut().map(|services| services.client.take_heard()).unwrap_or_default()
     }
 
     /// Packets have come by multicast, or from a daemon.

@@ -3,7 +3,7 @@
 use lbm::options::Options;
 use lbm::wire::lbmr::{Body, PatternKind};
 use lbm::wire::lbmr_management::Management;
-use lbm::wire::lbmr_option::{SenderKind, TopicOption};
+use lbm::wire::lbmr_option::{Functionality, SenderKind, TopicOption};
 
 use crate::context::Advertised;
 use crate::handles::SourceId;
@@ -22,17 +22,20 @@ impl Context {
         Self::open(options, (SenderKind::Router, domain))
     }
 
-    /// Adds a source that stands for one elsewhere; `more` is what its advertisement says of that one.
+    /// Adds a source that stands for one elsewhere; `more` is what its advertisement says of that one. `persistent`: that one has stores, and
+    /// questions about them come to [`Events::question`](crate::Events::question).
     ///
     /// # Errors
-    /// See [`Context::source`].
+    /// See [`Context::source`]; or no request port for those questions.
     pub fn proxy_source(
         &mut self,
         topic: &str,
         options: &Options,
         more: &[TopicOption<'_>],
+        persistent: bool,
     ) -> Result<SourceId, ContextError> {
-        self.add_source(topic, options, Advertised { functions: 0, more })
+        let functions = if persistent { Functionality::PERSISTENCE } else { 0 };
+        self.add_source(topic, options, Advertised { functions, more })
     }
 
     /// Asks all contexts of the domain to ask again for the topics and patterns that they want.
@@ -45,6 +48,9 @@ impl Context {
     pub fn ask_for_use<'a>(&mut self, names: impl Iterator<Item = (Option<PatternKind>, &'a [u8])>) {
         let (mut records, mut count) = (Vec::new(), 0);
         for (pattern, name) in names {
+            if let Some(services) = &mut self.resolution.services {
+                services.client.ask_about(pattern.is_some(), name);
+            }
             Management::use_query(pattern, name).encode(&mut records);
             count += 1;
             if records.len() + 256 > QUESTIONS_MAX {

@@ -31,7 +31,13 @@ pub(crate) struct Services {
 
 impl Services {
     /// `None`: the options name no service. `instance` is the id of the context's packets of topic resolution.
-    pub(crate) fn open(options: &Options, instance: [u8; 8], now: u64) -> Result<Option<Self>, ContextError> {
+    /// A router's contexts are told what others look for.
+    pub(crate) fn open(
+        options: &Options,
+        instance: [u8; 8],
+        router: bool,
+        now: u64,
+    ) -> Result<Option<Self>, ContextError> {
         let named: Vec<&str> = options.services().collect();
         if named.is_empty() {
             return Ok(None);
@@ -54,6 +60,7 @@ impl Services {
             host: ipc_host::id(),
             address,
             flood: options.get(C::RESOLVER_SERVICE_INTEREST_MODE) == InterestMode::Flood,
+            router,
             seed: random::bits(),
             ..ClientConfig::default()
         };

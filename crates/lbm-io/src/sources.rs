@@ -13,7 +13,7 @@ use net::udp::Slabs;
 
 use crate::error::{ContextError, SendError};
 use crate::fault::Fault;
-use crate::handles::{Request, RequestId, SendFlags, SourceId};
+use crate::handles::{FilteredReceiver, Request, RequestId, SendFlags, SourceId};
 use crate::io::Io;
 use crate::outbound::{Key, Leave, Outbound, ReadySocket};
 use crate::places::Places;
@@ -59,6 +59,7 @@ pub struct Sources {
     slabs: Slabs,
     pub(crate) fault: Fault,
     pub(crate) requests: Requests,
+    pub(crate) asking: Option<FilteredReceiver>,
     /// Sessions whose datagrams do not fit a frame, told once each way.
     fragments: Vec<Warning>,
     /// Places given to sources that share the sessions of a pool.
@@ -80,6 +81,7 @@ impl Sources {
             slabs: Slabs::new(4),
             fault: Fault::default(),
             requests,
+            asking: None,
             fragments: Vec::new(),
             round: 0,
         }
@@ -142,6 +144,35 @@ impl Sources {
             Err((at, lbm::topic::SendError::WouldBlock)) => self.blocked(source, at, headers, payload, flags),
             sent => sent.map_err(|(_, error)| error.into()),
         }
+    }
+
+    /// Within [`Events::question`](crate::Events::question): who asks, for [`Sources::send_to`]. `None`: a receiver of a session that does not filter.
+    pub fn asking(&self) -> Option<FilteredReceiver> {
+        self.asking
+    }
+
+    /// As [`Sources::send_headed`], to these receivers alone where the session filters by receivers (`transport_source_side_filtering_behavior
+    /// ulb`). All receivers of the topic get it where it does not, or if there are no or too many of them, or one that the session does not know.
+    ///
+    /// # Errors
+    /// As [`Sources::send`].
+    pub fn send_to(
+        &mut self,
+        source: SourceId,
+        receivers: &[FilteredReceiver],
+        headers: &[Header<'_>],
+        payload: &[u8],
+        flags: SendFlags,
+    ) -> Result<u32, SendError> {
+        let entry = self.table.get(source.0).ok_or(SendError::NoSource)?;
+        let (index, topic) = (entry.session as usize, entry.topic);
+        let session = self.sessions.get_mut(index).and_then(Option::as_mut).ok_or(SendError::NoSource)?;
+        session.direct(topic, receivers);
+        let sent = self.send_headed(source, headers, payload, flags);
+        if let Some(Some(session)) = self.sessions.get_mut(index) {
+            session.directed(topic, sent.as_ref().ok().copied());
+        }
+        sent
     }
 
     /// Hands a message to the source's session by `give`, and sees to it that what waits there leaves when it is to. With an error comes

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use lbm::topic::{Message, TopicSink};
+use lbm::topic::{Message, Run, TopicSink};
 use lbm::transport::EndReason;
+use lbm::wire::filtering::FilterInit;
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{Headers, NEXT_DATA, NEXT_NONE};
 use lbm::wire::lbmr::Transport;
@@ -49,6 +50,8 @@ pub(crate) struct Streams {
     /// Messages handed to the application.
     pub(crate) delivered: u64,
     pub(crate) machines: Machines,
+    /// The word of a source that filters, from what was handed in last.
+    pub(crate) filter: Option<FilterInit>,
 }
 
 impl Streams {
@@ -155,6 +158,21 @@ fn request(headers: &Headers<'_>) -> Option<Request> {
 
 /// News of a stream whose last receiver has gone are for nobody.
 impl<E: Events> TopicSink for Deliver<'_, E> {
+    const TAKES_RUNS: bool = E::TAKES_RUNS;
+
+    #[inline]
+    fn run(&mut self, number: u32, run: &Run<'_>) -> bool {
+        let Streams { slots, delivered, .. } = &mut *self.streams;
+        let Some(Some(entry)) = slots.get_mut(number as usize) else { return true };
+        let [Target { receiver, failover: None }] = *entry.receivers else { return false };
+        let is_taken = self.events.run(self.sources, &entry.stream(number, receiver), run);
+        if is_taken {
+            entry.messages += u64::from(run.count);
+            *delivered += u64::from(run.count);
+        }
+        is_taken
+    }
+
     fn begin(&mut self, number: u32) {
         let Streams { slots, machines, .. } = &mut *self.streams;
         let Some(Some(entry)) = slots.get_mut(number as usize) else { return };
@@ -207,6 +225,10 @@ impl<E: Events> TopicSink for Deliver<'_, E> {
         for Target { receiver, .. } in &entry.receivers {
             self.events.control(self.sources, &entry.stream(number, *receiver), message);
         }
+    }
+
+    fn filters(&mut self, init: &FilterInit) {
+        self.streams.filter = Some(*init);
     }
 
     fn lost(&mut self, number: u32, sqn: u32) {

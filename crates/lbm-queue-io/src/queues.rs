@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use lbm_io::options::Options;
-use lbm_io::{Context, ContextError, ReceiverId, SendError, SendFlags, SourceId, Sources};
+use lbm_io::{Context, ContextError, FilteredReceiver, ReceiverId, SendError, SendFlags, SourceId, Sources};
+use lbm_queue::SETS_MAX;
 use lbm_queue::receiver::{Receiver, ReceiverConfig, ReceiverStats};
 use lbm_queue::source::{Source, SourceConfig, SourceEvent, SourceStats};
 use net::clock;
@@ -49,8 +50,10 @@ impl Queues {
         let id = context.queue_source(topic, options)?;
         let gone = || ContextError::Unsupported("the source's session is gone".to_owned());
         let (_, index, _) = context.sources().placement(id).ok_or_else(gone)?;
+        let session = *context.sources().transport(id).ok_or_else(gone)?;
         let now = clock::now();
-        self.sources.insert(id, Source::new(now, index, index, config, seed(now, id.index())));
+        let of = (index, session.originating_id(index));
+        self.sources.insert(id, Source::new(now, index, of, config, seed(now, id.index())));
         Ok(id)
     }
 
@@ -166,9 +169,12 @@ pub(crate) fn pump(
     flags: SendFlags,
 ) -> Result<(), SendError> {
     while let Some(transmission) = machine.to_send() {
-        let payload = transmission.payload;
-        let sent =
-            transmission.headers.with(|headers| sources.send_headed(id, headers, payload, flags | SendFlags::NONBLOCK));
+        let (payload, flags) = (transmission.payload, flags | SendFlags::NONBLOCK);
+        let mut receivers = [FilteredReceiver::of(0); SETS_MAX];
+        let count = transmission.lines.len().min(SETS_MAX);
+        receivers.iter_mut().zip(transmission.lines).for_each(|(to, line)| *to = FilteredReceiver::of(*line));
+        let receivers = &receivers[..count];
+        let sent = transmission.headers.with(|headers| sources.send_to(id, receivers, headers, payload, flags));
         match sent {
             Ok(_) => machine.transmitted(sources.now()),
             // The next turn sends it.

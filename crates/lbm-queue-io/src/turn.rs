@@ -7,7 +7,9 @@ use lbm::transport::EndReason;
 use lbm::wire::lbmc::Message;
 use lbm::wire::lbmr::{Advert, Packet};
 use lbm_io::failover::{FailoverNews, FailoverTopic};
-use lbm_io::{Context, Delivery, Events, Loss, Offer, RequestId, SendFlags, SourceId, Sources, Stream};
+use lbm_io::{
+    Context, Delivery, Events, FilteredReceiver, Loss, Offer, RequestId, SendFlags, SourceId, Sources, Stream,
+};
 use lbm_queue::receiver::Verdict;
 use lbm_queue::{Index, MessageId};
 use net::clock;
@@ -48,7 +50,7 @@ impl<E: QueueEvents> Events for ToQueues<'_, E> {
     }
 
     fn question(&mut self, sources: &mut Sources, message: &Message<'_>, answers: &mut Vec<u8>) {
-        if !self.queues.on_question(sources.now(), message, answers) {
+        if !self.queues.on_question(sources.now(), sources.asking(), message, answers) {
             self.events.question(sources, message, answers);
         }
     }
@@ -104,7 +106,8 @@ impl Queues {
     /// A source was found.
     pub fn on_found(&mut self, now: u64, stream: &Stream<'_>, offer: &Offer) {
         if let (Some(machine), Some(source)) = (self.receivers.get_mut(&stream.receiver), offer.queue) {
-            machine.found(now, stream.number, source, stream.index);
+            let of = (stream.index, stream.transport.originating_id(stream.index));
+            machine.found(now, stream.number, source, of);
             self.streams += 1;
         }
     }
@@ -123,11 +126,18 @@ impl Queues {
         true
     }
 
-    /// A control message to the request port; what is put into `answers` goes back. Whether it was for a source of a queue.
-    pub fn on_question(&mut self, now: u64, message: &Message<'_>, answers: &mut Vec<u8>) -> bool {
-        let mut is_ours = false;
+    /// A control message to the request port, of whom [`Sources::asking`] tells; what is put into `answers` goes back. Whether it was for a
+    /// source of a queue.
+    pub fn on_question(
+        &mut self,
+        now: u64,
+        asking: Option<FilteredReceiver>,
+        message: &Message<'_>,
+        answers: &mut Vec<u8>,
+    ) -> bool {
+        let (mut is_ours, line) = (false, asking.map(FilteredReceiver::number));
         for machine in self.sources.values_mut() {
-            let Ok(of_this) = machine.question(now, message, answers) else {
+            let Ok(of_this) = machine.question(now, line, message, answers) else {
                 self.stats.malformed += 1;
                 return true;
             };

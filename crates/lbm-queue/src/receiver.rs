@@ -126,6 +126,7 @@ enum Phase {
 struct SourceEntry {
     source: u32,
     topic: u32,
+    origin: [u8; 32],
     /// The number by which the source knows the receiver: another one after each end of a registration.
     receiver: u32,
     phase: Phase,
@@ -228,12 +229,14 @@ impl Receiver {
         self.events.drain(..)
     }
 
-    /// A source with a queue is there: its id, and its topic index in the session.
-    pub fn found(&mut self, now: u64, stream: u32, source: u32, topic: u32) {
+    /// A source with a queue is there: its id, and its topic index in the session with what tells both from all others
+    /// ([`Transport::originating_id`](lbm::wire::lbmr::Transport::originating_id)).
+    pub fn found(&mut self, now: u64, stream: u32, source: u32, (topic, origin): (u32, [u8; 32])) {
         let receiver = self.draw();
         let entry = SourceEntry {
             source,
             topic,
+            origin,
             receiver,
             phase: Phase::Registering(now),
             command: 0,
@@ -297,7 +300,11 @@ impl Receiver {
 
     /// The application is done with a message. Its source may have gone meanwhile.
     pub fn consumed(&mut self, now: u64, id: MessageId) {
-        let Some(entry) = self.sources.values_mut().find(|entry| entry.source == id.source) else {
+        // Of several sources with one id it is the one whose message is not consumed yet.
+        let stands = |entry: &SourceEntry| entry.source == id.source && entry.had(id.stamp) == Some(false);
+        let at = self.sources.iter().find(|(_, entry)| stands(entry));
+        let at = at.or_else(|| self.sources.iter().find(|(_, entry)| entry.source == id.source)).map(|(at, _)| *at);
+        let Some(entry) = at.and_then(|at| self.sources.get_mut(&at)) else {
             self.stats.reports_without_source += 1;
             return;
         };
@@ -337,7 +344,7 @@ impl Receiver {
                         entry.addressed_at = now;
                         let answer = Ulb::Keepalive { answer: Some(entry.set), reg_id, source, receiver };
                         let load = Ulb::Load(Load { sources: count, messages: pending });
-                        control(&mut entry.out, &[answer, load]);
+                        control(&mut entry.out, &[Ulb::Origin(entry.origin), answer, load]);
                     }
                 }
                 _ => {}
@@ -464,7 +471,10 @@ impl SourceEntry {
         let reg_id = u64::from(program) << 32 | u64::from(self.receiver);
         let Self { command, source, receiver, .. } = *self;
         let registration = Registration { reg_id, command, source, receiver, joins };
-        control(&mut self.out, &[Ulb::TopicIndex(self.topic), Ulb::Registration(registration)]);
+        control(
+            &mut self.out,
+            &[Ulb::TopicIndex(self.topic), Ulb::Origin(self.origin), Ulb::Registration(registration)],
+        );
     }
 
     fn report(&mut self, now: u64, stamp: u64, delay_ns: u64, stats: &mut ReceiverStats) {
@@ -484,7 +494,7 @@ impl SourceEntry {
         if self.phase != Phase::Registered {
             return;
         }
-        let Self { source, receiver, set, .. } = *self;
+        let Self { source, receiver, set, origin, .. } = *self;
         for stamps in self.reports.chunks(REPORT_MAX) {
             let mut ids = [0; 16 * REPORT_MAX];
             for (id, stamp) in ids.chunks_exact_mut(16).zip(stamps) {
@@ -492,7 +502,7 @@ impl SourceEntry {
                 id[8..].copy_from_slice(&stamp.to_be_bytes());
             }
             let ids = &ids[..16 * stamps.len()];
-            control(&mut self.out, &[Ulb::Consumed { source, receiver, set, ids }]);
+            control(&mut self.out, &[Ulb::Origin(origin), Ulb::Consumed { source, receiver, set, ids }]);
         }
         self.reports.clear();
     }

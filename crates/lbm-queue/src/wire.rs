@@ -190,6 +190,8 @@ pub enum Ulb<'a> {
     Index(IndexRef<'a>),
     /// Of the topic that a control message is about.
     TopicIndex(u32),
+    /// Session and topic of the source that a receiver speaks to: [`Transport::originating_id`](lbm::wire::lbmr::Transport::originating_id).
+    Origin([u8; 32]),
 }
 
 /// An index where it lies in a message.
@@ -280,6 +282,7 @@ impl<'a> Ulb<'a> {
         match *header {
             Header::Unknown { code, body } => Self::decode(code, body),
             Header::TopicIndex { index, .. } => Ok(Some(Self::TopicIndex(index))),
+            Header::OriginatingTransport { id, .. } => Ok(Some(Self::Origin(id))),
             Header::Option(ExtensionOption { subtype: ExtensionOption::QUOTEWAY, data, .. }) => {
                 Ok(Self::index_of(data).map(Self::Index))
             }
@@ -405,6 +408,7 @@ impl Ulb<'_> {
             Self::Load(_) => code::LOAD_FACTOR,
             Self::Index(_) => lbm::wire::header::code::OPTION,
             Self::TopicIndex(_) => lbm::wire::header::code::TOPIC_INDEX,
+            Self::Origin(_) => lbm::wire::header::code::ORIGINATING_TRANSPORT,
         }
     }
 
@@ -483,6 +487,10 @@ impl Ulb<'_> {
             Self::TopicIndex(index) => {
                 body.u16(&[IGNORE]);
                 body.u32(&[index]);
+            }
+            Self::Origin(id) => {
+                body.u16(&[IGNORE]);
+                body.u8(&id);
             }
         }
     }
@@ -586,6 +594,7 @@ mod tests {
             Ulb::Load(Load { sources: 3, messages: 300 }),
             Ulb::Index(IndexRef::Number(77)),
             Ulb::Index(IndexRef::Text(b"IBM.N")),
+            Ulb::Origin([8; 32]),
         ]
     }
 
@@ -601,7 +610,7 @@ mod tests {
         for header in all() {
             let mut body = Vec::new();
             header.put(&mut body);
-            if matches!(header, Ulb::Index(_) | Ulb::TopicIndex(_)) {
+            if matches!(header, Ulb::Index(_) | Ulb::TopicIndex(_) | Ulb::Origin(_)) {
                 continue;
             }
             // Fields behind the last one that is read may be missing.
@@ -627,7 +636,7 @@ mod tests {
             let kept = headers.iter().map(|header| format!("{:?}", Ulb::of(header).expect("whole").expect("ours")));
             kept.collect::<Vec<_>>()
         });
-        let want = [&all()[1..4], &all()[14..]].concat();
+        let want = [&all()[1..4], &all()[14..15]].concat();
         assert_eq!(back, want.iter().map(|header| format!("{header:?}")).collect::<Vec<_>>());
     }
 }

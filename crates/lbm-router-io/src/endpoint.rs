@@ -17,12 +17,17 @@ use lbm_io::{
 };
 use lbm_router::interest::Interest;
 use lbm_router::wire::Gone;
-use lbm_router::{Forward, Origin, PortalId, ProxyAdvert, Router, RouterId, StreamId};
+use lbm_router::{Forward, Origin, PortalId, ProxyAdvert, Router, RouterId, SourceFound, StreamId};
+use lbm_store::source::Question;
+
+use crate::stores;
 
 /// How long answers to a request are taken.
 const REQUEST_PATIENCE: Duration = Duration::from_mins(1);
 /// Requests that are open at a time.
 const REQUESTS_MAX: usize = 10_000;
+/// Between two questions to a source that has not said which stores it has, ns.
+const ASK_STORES_NS: u64 = 1_000_000_000;
 /// Names that were heard and wait for the end of a context's turn.
 const NEWS_MAX: usize = 100_000;
 /// Sources that were sent to and not flushed, at most: more are flushed at once.
@@ -43,6 +48,8 @@ pub struct EndpointStats {
     pub unheard: u64,
     /// Requests that were passed on without a way for answers.
     pub unanswerable: u64,
+    /// Sources with queues: receivers in other domains get all their messages, and share out none.
+    pub queues: u64,
 }
 
 /// A proxy source.
@@ -57,6 +64,8 @@ struct Received {
     /// The receivers that have it, of which the first one counts.
     receivers: Vec<ReceiverId>,
     origin: Origin,
+    /// The stream's source has stores and has not said which: when it is asked.
+    ask_at: Option<u64>,
 }
 
 /// A request that was passed on into the domain.
@@ -75,6 +84,10 @@ pub(crate) struct State {
     streams: HashMap<u32, Received>,
     proxies: HashMap<u32, Proxy>,
     by_source: HashMap<SourceId, u32>,
+    /// Streams of proxy sources that have stores, by the topic's index in the proxy's session.
+    with_stores: HashMap<u32, Vec<u32>>,
+    /// When sources are asked for their stores: no later than the first of them.
+    ask_due: u64,
     requests: HashMap<RequestId, Open>,
     waiting_bytes: usize,
     waiting_max: usize,
@@ -132,6 +145,8 @@ impl Endpoint {
             streams: HashMap::new(),
             proxies: HashMap::new(),
             by_source: HashMap::new(),
+            with_stores: HashMap::new(),
+            ask_due: u64::MAX,
             requests: HashMap::new(),
             waiting_bytes: 0,
             waiting_max,
@@ -205,8 +220,13 @@ impl Endpoint {
             TopicOption::Instance { flags: 0x80, reserved: 0, instance: router.0.to_be_bytes() },
             TopicOption::Domain { flags: IGNORE, domain: advert.origin.domain() },
         ];
-        match self.context.proxy_source(&advert.topic, &self.options, &more) {
+        match self.context.proxy_source(&advert.topic, &self.options, &more, advert.persistent) {
             Ok(source) => {
+                if advert.persistent
+                    && let Some((_, index, _)) = self.context.sources().placement(source)
+                {
+                    self.state.with_stores.entry(index).or_default().push(stream.0);
+                }
                 self.state.proxies.insert(stream.0, Proxy { source, waiting: VecDeque::new() });
                 self.state.by_source.insert(source, stream.0);
                 Ok(())
@@ -227,8 +247,49 @@ impl Endpoint {
             *waiting_bytes -= message.len();
         }
         self.state.by_source.remove(&proxy.source);
+        self.state.with_stores.retain(|_, streams| {
+            streams.retain(|other| *other != stream.0);
+            !streams.is_empty()
+        });
         self.state.touched.retain(|source| *source != proxy.source);
         self.context.remove_source(proxy.source);
+    }
+
+    /// Tells the receivers of a proxy source which stores its source has. Those that miss it ask.
+    pub(crate) fn tell_stores(&mut self, stream: StreamId, word: &[u8]) {
+        // The proxy source could not be made, which was counted.
+        let Some(source) = self.state.proxies.get(&stream.0).map(|proxy| proxy.source) else { return };
+        let sources = self.context.sources();
+        if let Some((_, index, _)) = sources.placement(source)
+            && let Some(word) = stores::of_proxy(word, index)
+        {
+            // A word that finds no room is told again with the next one.
+            let _ = sources.send_control(source, &word);
+        }
+    }
+
+    /// Asks sources that have not said yet which stores they have.
+    pub(crate) fn ask_for_stores(&mut self, now: u64) {
+        if now < self.state.ask_due {
+            return;
+        }
+        let (mut next, mut asked) = (u64::MAX, Vec::new());
+        for (number, stream) in &mut self.state.streams {
+            if stream.ask_at.is_some_and(|at| at <= now) {
+                stream.ask_at = Some(now.saturating_add(ASK_STORES_NS));
+                asked.push(*number);
+            }
+            next = next.min(stream.ask_at.unwrap_or(u64::MAX));
+        }
+        self.state.ask_due = next;
+        for number in asked {
+            let mut question = Vec::new();
+            if let Some((transport, topic)) = self.context.stream_origin(number) {
+                Question::new(topic, lbm_store::wire::origin(&transport, topic)).encode(&mut question);
+                // A source that cannot be reached is asked again.
+                self.context.ask(number, &question);
+            }
+        }
     }
 
     pub(crate) fn respond(&mut self, to: SocketAddrV4, number: u32, payload: &[u8]) -> Result<(), SendError> {
@@ -484,12 +545,17 @@ impl Events for Intake<'_> {
         }
     }
 
+    fn wanted(&mut self, pattern: Option<PatternKind>, name: &[u8]) {
+        self.state.hear(pattern, name);
+    }
+
     fn accepts(&mut self, advert: &Advert<'_>) -> bool {
         !is_proxy(advert)
     }
 
-    fn found(&mut self, _: &mut Sources, stream: &Stream<'_>, _: &Offer) {
+    fn found(&mut self, _: &mut Sources, stream: &Stream<'_>, offer: &Offer) {
         let Self { now, router, state, others } = self;
+        // A transport that cannot be received is not found.
         let Some(origin) = Origin::of(state.domain, stream.transport, stream.index) else { return };
         let (number, portal) = (stream.number, state.portal);
         if let Some(known) = state.streams.get_mut(&number) {
@@ -500,8 +566,39 @@ impl Events for Intake<'_> {
             // The one before made way, and was not told as ended.
             router.source_gone(*now, portal, number, Gone::Unreachable, &mut ToProxies(others));
         }
-        state.streams.insert(number, Received { receivers: vec![stream.receiver], origin });
-        router.source_found(*now, portal, number, (origin, stream.topic), &mut ToProxies(others));
+        let ask_at = offer.persistent.then_some(*now);
+        state.ask_due = state.ask_due.min(ask_at.unwrap_or(u64::MAX));
+        state.stats.queues += u64::from(offer.queue.is_some());
+        state.streams.insert(number, Received { receivers: vec![stream.receiver], origin, ask_at });
+        let found = SourceFound { origin, topic: stream.topic, persistent: offer.persistent };
+        router.source_found(*now, portal, number, found, &mut ToProxies(others));
+    }
+
+    fn control(&mut self, _: &mut Sources, stream: &Stream<'_>, message: &lbmc::Message<'_>) {
+        if !self.counts(stream) || !stores::is_word(message, stream.index) {
+            return;
+        }
+        if let Some(known) = self.state.streams.get_mut(&stream.number) {
+            known.ask_at = None;
+        }
+        if let Some(word) = stores::bytes(message) {
+            self.router.source_stores(self.state.portal, stream.number, &word);
+        }
+    }
+
+    /// A receiver asks for the stores of a proxy source.
+    fn question(&mut self, sources: &mut Sources, message: &lbmc::Message<'_>, answers: &mut Vec<u8>) {
+        // Receivers ask nothing else of a proxy.
+        let Some(question) = Question::of(message) else { return };
+        let index = question.topic();
+        for stream in self.state.with_stores.get(&index).into_iter().flatten() {
+            let session = self.state.proxies.get(stream).and_then(|proxy| sources.transport(proxy.source));
+            if session.is_some_and(|session| question.is_for(index, &lbm_store::wire::origin(session, index)))
+                && let Some(word) = self.router.stores(StreamId(*stream)).and_then(|word| stores::of_proxy(word, index))
+            {
+                answers.extend_from_slice(&word);
+            }
+        }
     }
 
     fn end(&mut self, _: &mut Sources, stream: &Stream<'_>, reason: EndReason) {

@@ -6,6 +6,7 @@ mod config;
 mod endpoint;
 mod link;
 mod server;
+mod stores;
 
 pub use config::{Config, ConfigError, EndpointTable, PeerTable, TlsTable, Waiting, router_id};
 pub use endpoint::EndpointStats;

@@ -76,6 +76,11 @@ impl RouterServer {
             let of = |source| ServerError::Context { domain, source };
             let options = table.options(|warning| warnings.push(warning))?;
             let mut context = Context::of_router(&options, domain).map_err(of)?;
+            if table.standby && options.services().next().is_some() {
+                warnings.push(format!(
+                    "domain {domain}: standby is for domains without resolver_service: a service does not say again and again that the other router serves"
+                ));
+            }
             warnings.extend(context.warnings().map(|warning| format!("domain {domain}: {warning}")));
             let twice = || ConfigError::Value { place: format!("domain {domain}"), what: "is there twice".to_owned() };
             let portal = router.add_endpoint(table.config()?).ok_or_else(twice)?;
@@ -280,6 +285,7 @@ impl RouterServer {
         }
         for endpoint in self.endpoints.iter_mut().flatten() {
             endpoint.flush();
+            endpoint.ask_for_stores(now);
         }
         for link in &mut self.links {
             link.send(now, &mut self.router, &mut self.tcp);
@@ -300,6 +306,7 @@ impl RouterServer {
         | Action::AskForUse { portal, .. }
         | Action::Serve { portal, .. }
         | Action::Cease { portal, .. }
+        | Action::TellStores { portal, .. }
         | Action::Respond { portal, .. }
         | Action::HangUp { portal, .. }) = &action;
         let portal = *portal;
@@ -315,6 +322,12 @@ impl RouterServer {
             Action::AskForUse { interests, .. } => endpoint.ask_for_use(&interests),
             Action::Serve { stream, advert, .. } => failed = endpoint.serve(id, stream, &advert),
             Action::Cease { stream, .. } => endpoint.cease(stream),
+            Action::TellStores { stream, .. } => {
+                // A source that ended in the same turn has no word any more.
+                if let Some(word) = self.router.stores(stream) {
+                    endpoint.tell_stores(stream, word);
+                }
+            }
             Action::Respond { to, number, payload, .. } => {
                 failed = endpoint.respond(to, number, &payload).map_err(|error| format!("an answer to {to}: {error}"));
             }
@@ -336,8 +349,15 @@ impl RouterServer {
             let (wanted, sources) = self.router.portal_counts(portal);
             let stats = self.router.portal_stats(portal).unwrap_or_default();
             lines.push(format!(
-                "portal {at}, domain {domain}: {wanted} wanted, {sources} sources, {} messages in, {} sent, {waiting} bytes wait, {} dropped, {} too long, {} proxies refused, {} names not heard, {} requests without answers",
-                stats.messages_in, done.sent, done.dropped, done.too_long, done.refused, done.unheard, done.unanswerable
+                "portal {at}, domain {domain}: {wanted} wanted, {sources} sources, {} messages in, {} sent, {waiting} bytes wait, {} dropped, {} too long, {} proxies refused, {} names not heard, {} requests without answers, {} queues not shared",
+                stats.messages_in,
+                done.sent,
+                done.dropped,
+                done.too_long,
+                done.refused,
+                done.unheard,
+                done.unanswerable,
+                done.queues
             ));
         }
         for link in &self.links {
@@ -371,17 +391,27 @@ impl RouterServer {
                 .collect();
             let (messages, copies, lost) = view.counts;
             lines.push(format!(
-                "topic {} of domain {}: by {}; to {}; {messages} messages, {copies} copies, {lost} lost",
+                "topic {} of domain {}{}: by {}; to {}; {messages} messages, {copies} copies, {lost} lost",
                 view.topic,
                 view.origin.domain(),
+                match view.stores {
+                    None => "",
+                    Some(true) => ", with stores",
+                    Some(false) => ", with stores that are not known yet",
+                },
                 if ways.is_empty() { "nothing".to_owned() } else { ways.join(", ") },
                 if served.is_empty() { "nobody".to_owned() } else { served.join(", ") }
             ));
         }
         let stats = self.router.stats();
         lines.push(format!(
-            "{} interests refused, {} sources refused, {} answers passed on, {} answers lost",
-            stats.interests_refused, stats.sources_refused, stats.responses, stats.responses_lost
+            "{} interests refused, {} sources refused, {} answers passed on, {} answers lost, {} words on stores refused, {} internal faults",
+            stats.interests_refused,
+            stats.sources_refused,
+            stats.responses,
+            stats.responses_lost,
+            stats.stores_refused,
+            stats.internal_faults
         ));
         lines
     }

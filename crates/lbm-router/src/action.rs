@@ -47,6 +47,14 @@ pub enum Action {
         /// The source that it stood for.
         stream: StreamId,
     },
+    /// A source with stores has said which, or has said it anew: tell the receivers of its proxy source. [`Router::stores`](crate::Router::stores)
+    /// has the word.
+    TellStores {
+        /// The endpoint.
+        portal: PortalId,
+        /// The source that the proxy stands for.
+        stream: StreamId,
+    },
     /// Answer a request in the domain where it was made.
     Respond {
         /// The endpoint.
@@ -78,6 +86,19 @@ pub struct ProxyAdvert {
     pub hops: u8,
     /// Costs of the path.
     pub cost: u32,
+    /// The source has stores.
+    pub persistent: bool,
+}
+
+/// A source that was found in a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceFound<'a> {
+    /// Name of the source across domains.
+    pub origin: Origin,
+    /// The topic.
+    pub topic: &'a str,
+    /// The source has stores, as its advertisement says.
+    pub persistent: bool,
 }
 
 /// Why the connection of a peer is closed: each is the peer's fault, but for the last three, which may be anybody's.

@@ -34,7 +34,7 @@ mod origin;
 pub mod router;
 pub mod wire;
 
-pub use action::{Action, Forward, PeerFault, ProxyAdvert};
+pub use action::{Action, Forward, PeerFault, ProxyAdvert, SourceFound};
 pub use config::{EndpointConfig, Limits, PeerConfig};
 pub use filter::Filter;
 pub use ids::{Path, PortalId, RouterId, StreamId};

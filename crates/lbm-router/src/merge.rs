@@ -121,6 +121,7 @@ impl Merge {
     }
 
     fn out_of_step(&mut self, now: u64, key: u64, sqn: u32, message: &[u8], sink: &mut impl MergeSink) {
+        // A path that was left while the message was on its way.
         let Some(way) = self.ways.iter_mut().find(|way| way.key == key) else { return };
         way.cursor = Some(sqn.wrapping_add(1));
         let next = *self.next.get_or_insert(sqn);
@@ -148,6 +149,7 @@ impl Merge {
     /// Numbers will not come by a path.
     pub fn lost(&mut self, now: u64, key: u64, first: u32, count: u32, sink: &mut impl MergeSink) {
         let end = first.wrapping_add(count);
+        // A path that was left meanwhile.
         let Some(way) = self.ways.iter_mut().find(|way| way.key == key) else { return };
         way.cursor = Some(end);
         if self.next.is_some() {
@@ -190,6 +192,7 @@ impl Merge {
     }
 
     fn give_up(&mut self, count: u64, sink: &mut impl MergeSink) {
+        // Before the first message there is no number that could be given up.
         let Some(next) = self.next else { return };
         self.next = Some(next.wrapping_add(count as u32));
         self.position += count;
@@ -200,6 +203,7 @@ impl Merge {
     /// A message that does not fit is not waited for.
     fn bound(&mut self, sink: &mut impl MergeSink) {
         while self.held_bytes > self.config.held_bytes_max {
+            // Nothing is held: nor are bytes.
             let Some((first, _)) = self.held.first_key_value() else { return };
             let count = first - self.position;
             self.give_up(count, sink);

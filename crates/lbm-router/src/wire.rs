@@ -15,11 +15,13 @@ use crate::origin::Origin;
 /// The first bytes of a connection.
 pub const MAGIC: u32 = 0x5157_4C52;
 /// Of this protocol.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The longest payload of a response.
 pub const RESPONSE_MAX: usize = 65_000;
 /// The longest name of a topic or pattern.
 pub const NAME_MAX: usize = 246;
+/// The longest word of a source on its stores: sources send none that is longer than 2,400 bytes.
+pub const STORES_MAX: usize = 2_400;
 
 const TYPE: u8 = 0x0F;
 
@@ -44,8 +46,8 @@ pub enum Frame<'a> {
     Wanted { interest: Interest, place: Place, path: Path },
     /// Nobody at the place does any more, as far as the speaker knows.
     NotWanted { interest: Interest, place: Place },
-    /// A source can be had under a label.
-    Source { label: u32, origin: Origin, cost: u32, path: Path, topic: &'a [u8] },
+    /// A source can be had under a label. `persistent`: it has stores.
+    Source { label: u32, origin: Origin, cost: u32, persistent: bool, path: Path, topic: &'a [u8] },
     /// Not any more.
     SourceGone { label: u32, why: Gone },
     /// The source's messages are wanted on this connection.
@@ -56,6 +58,8 @@ pub enum Frame<'a> {
     Lost { label: u32, first: u32, count: u32 },
     /// An answer to a request that came from the source: for whom, and what.
     Response { label: u32, to: SocketAddrV4, number: u32, payload: &'a [u8] },
+    /// The source's word on its stores, as its control message has it.
+    Stores { label: u32, word: &'a [u8] },
 }
 
 const HELLO: u8 = 1;
@@ -68,6 +72,7 @@ const SUBSCRIBE: u8 = 7;
 const UNSUBSCRIBE: u8 = 8;
 const LOST: u8 = 9;
 const RESPONSE: u8 = 10;
+const STORES: u8 = 11;
 
 /// Bytes that are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +194,11 @@ impl<'a> Frame<'a> {
                 label: f.u32()?,
                 origin: Origin(f.array()?),
                 cost: f.u32()?,
+                persistent: match f.u8()? {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                },
                 path: f.path()?,
                 topic: f.name()?,
             },
@@ -208,6 +218,10 @@ impl<'a> Frame<'a> {
                 let (label, address, port, number) = (f.u32()?, f.array::<4>()?, f.u16()?, f.u32()?);
                 let to = SocketAddrV4::new(Ipv4Addr::from(address), port);
                 Self::Response { label, to, number, payload: core::mem::take(&mut f.rest) }
+            }
+            STORES => {
+                let (label, word) = (f.u32()?, core::mem::take(&mut f.rest));
+                (!word.is_empty() && word.len() <= STORES_MAX).then_some(Self::Stores { label, word })?
             }
             _ => return None,
         })
@@ -239,10 +253,11 @@ impl<'a> Frame<'a> {
                 put_place(out, *place);
                 put_interest(out, interest);
             }
-            Self::Source { label, origin, cost, path, topic } => {
+            Self::Source { label, origin, cost, persistent, path, topic } => {
                 u32s(out, &[*label]);
                 out.extend_from_slice(&origin.0);
                 u32s(out, &[*cost]);
+                out.push(u8::from(*persistent));
                 put_path(out, path);
                 put_name(out, topic);
             }
@@ -257,6 +272,10 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(&to.port().to_be_bytes());
                 u32s(out, &[*number]);
                 out.extend_from_slice(payload);
+            }
+            Self::Stores { label, word } => {
+                u32s(out, &[*label]);
+                out.extend_from_slice(word);
             }
         }
         let length = (out.len() - start) as u16;
@@ -275,6 +294,7 @@ impl<'a> Frame<'a> {
             Self::Unsubscribe { .. } => UNSUBSCRIBE,
             Self::Lost { .. } => LOST,
             Self::Response { .. } => RESPONSE,
+            Self::Stores { .. } => STORES,
         }
     }
 }

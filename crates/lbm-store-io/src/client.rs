@@ -12,8 +12,8 @@ use lbm_io::options::{Options, ReceiverOption, Scope};
 use lbm_io::{Context, ContextError, SendError, SendFlags};
 use lbm_store::options::StoreListError;
 use lbm_store::receiver::{ReceiverConfig, ReceiverEvent, Topic, TopicEvent};
-use lbm_store::source::{Source, SourceConfig, SourceEvent};
-use lbm_store::wire::{Ume, control};
+use lbm_store::source::{Question, Source, SourceConfig, SourceEvent};
+use lbm_store::wire::origin;
 use net::clock;
 use net::tcp::Event;
 
@@ -27,7 +27,7 @@ const QUEUE_MAX: usize = 64 << 20;
 /// Connections to stores.
 const STORES_MAX: usize = 4_096;
 /// Sends between two looks at what stores say.
-const SENDS_PER_LOOK: u32 = 64;
+const SENDS_PER_LOOK: u32 = 256;
 
 /// A [`Context`], and connections to stores beside it. Driven by its owner's turn, [`Client::poll`].
 pub struct Client {
@@ -237,6 +237,7 @@ impl Client {
             // As a context alone: its turn is cheaper than one in another set.
             return self.context.poll(timeout, &mut ToReceivers { now: 0, parts: &mut self.parts, events });
         }
+        self.sends_left = SENDS_PER_LOOK;
         let now = clock::now();
         let left = self.timeout().map(|due| Duration::from_nanos(due.saturating_sub(now)));
         let wait = left.into_iter().chain(timeout).min();
@@ -318,9 +319,9 @@ impl Client {
 
 /// Asks the source of a stream for its stores. What does not get there is asked again.
 fn ask_info(context: &mut Context, stream: u32) {
-    let Some(topic) = context.stream_index(stream) else { return };
+    let Some((transport, topic)) = context.stream_origin(stream) else { return };
     let mut message = Vec::new();
-    control(&mut message, &[Ume::InfoRequest { transport: 0, topic }, Ume::TopicIndex(topic)]);
+    Question::new(topic, origin(&transport, topic)).encode(&mut message);
     context.ask(stream, &message);
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lbm_store::store::{Entry, Log};
+use lbm_store::store::{Entry, Log, begin_group, each_entry, put_entry};
 use net::Waker;
 use record::{Clock, Folder, Item, Journal, JournalConfig, Kind, Recording, Store as _};
 
@@ -21,6 +21,13 @@ pub const LOG_DOMAIN: u8 = 200;
 const WAITING_MAX: usize = 64 << 20;
 /// Chunks that wait at most, each of a turn.
 const CHUNKS_MAX: usize = 4_096;
+/// Bytes of entries in one record of the log, at least where there are so many: a record costs as much as copying a message.
+const GROUP_BYTES: usize = 128 << 10;
+/// Bytes that wait are written as a block, and not to the tail and then once more, if they are so many.
+const BLOCK_BYTES_MIN: usize = 64 << 10;
+/// Memory of chunks that is kept for others: so many, of no more than this many bytes each.
+const SPARE_CHUNKS: usize = 8;
+const SPARE_BYTES_MAX: usize = 4 << 20;
 /// Segments of a store's log: so many make what it is at least before it is written anew, of no more than this many bytes.
 const SEGMENTS: u64 = 8;
 const SEGMENT_BYTES: u64 = 64 << 20;
@@ -41,7 +48,7 @@ struct Shared {
 
 /// Entries of one or several turns.
 struct Chunk {
-    /// Entries, each behind its length.
+    /// Records of several entries, each behind its length as u32, little-endian.
     bytes: Vec<u8>,
     /// Ticket of the last.
     last: u64,
@@ -52,6 +59,10 @@ struct Chunk {
 /// The store's end of the log.
 pub struct DiskLog {
     chunk: Vec<u8>,
+    /// Where the record begins that entries are added to, behind its length.
+    record_at: Option<usize>,
+    /// Memory of chunks that were written.
+    spare: Receiver<Vec<u8>>,
     is_whole: bool,
     next: u64,
     chunks: Option<SyncSender<Chunk>>,
@@ -78,13 +89,19 @@ impl DiskLog {
             Err(record::Error::Empty { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let mut cursor = recording.from_sequence(0);
+        let (mut cursor, mut unread) = (recording.from_sequence(0), 0);
         while let Some(entry) = cursor.next()? {
-            if let Some(entry) = Entry::decode(entry.record.body).filter(|_| entry.record.kind == Kind::Generic) {
-                each(&entry);
+            if entry.record.kind == Kind::Generic && !each_entry(entry.record.body, &mut each) {
+                unread += 1;
             }
         }
-        Ok(recording.damage().iter().map(ToString::to_string).collect())
+        let mut damage: Vec<String> = recording.damage().iter().map(ToString::to_string).collect();
+        if unread > 0 {
+            damage.push(format!(
+                "{unread} records are none of a store, or of a newer version: what they say is not known"
+            ));
+        }
+        Ok(damage)
     }
 
     /// Goes on with the log of a folder, or begins one. `waker` ends the wait of the store's turn when entries are safe; the log is written
@@ -98,7 +115,8 @@ impl DiskLog {
         let defaults = JournalConfig::default();
         // What waits for its block is beside the segment: no more than that.
         let block_bytes = defaults.block_bytes.min(segment_bytes as usize);
-        let config = JournalConfig { segment_bytes, block_bytes, ..defaults };
+        let unpacked_bytes = Some(BLOCK_BYTES_MIN.min(block_bytes));
+        let config = JournalConfig { segment_bytes, block_bytes, unpacked_bytes, ..defaults };
         let mut damage = Vec::new();
         let journal = Journal::open(Folder::to_write(folder)?, config, &mut damage)?;
         let name = folder.display().to_string();
@@ -114,12 +132,15 @@ impl DiskLog {
             length: AtomicU64::new(files.values().sum()),
         });
         let (chunks, queue) = sync_channel(CHUNKS_MAX);
+        let (give_back, spare) = sync_channel(SPARE_CHUNKS);
         let of_thread = shared.clone();
-        let writer = move || Writer::new(journal, of_thread).run(&queue, &waker);
+        let writer = move || Writer::new(journal, of_thread, give_back).run(&queue, &waker);
         let thread = std::thread::Builder::new().name("lbm-store-log".to_owned()).spawn(writer);
         let thread = thread.map_err(system("starting the writer"))?;
         let log = Self {
             chunk: Vec::new(),
+            record_at: None,
+            spare,
             is_whole: false,
             next: 0,
             chunks: Some(chunks),
@@ -150,6 +171,7 @@ impl DiskLog {
     /// What is written until the next flush is all that there is.
     pub fn begin_anew(&mut self) {
         self.chunk.clear();
+        self.record_at = None;
         self.is_whole = true;
         self.shared.length.store(0, Ordering::Relaxed);
     }
@@ -159,7 +181,9 @@ impl DiskLog {
         if self.chunk.is_empty() {
             return;
         }
-        let bytes = std::mem::take(&mut self.chunk);
+        self.end_record();
+        let spare = self.spare.try_recv().unwrap_or_default();
+        let bytes = std::mem::replace(&mut self.chunk, spare);
         let is_whole = std::mem::take(&mut self.is_whole);
         let Some(chunks) = &self.chunks else { return };
         self.shared.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
@@ -173,13 +197,29 @@ impl DiskLog {
     }
 }
 
-impl Log for DiskLog {
-    fn write(&mut self, entry: &Entry<'_>) -> u64 {
-        let at = self.chunk.len();
+impl DiskLog {
+    /// Everything that is written from now on is of another record.
+    fn begin_record(&mut self) {
+        self.end_record();
         self.chunk.extend_from_slice(&[0; 4]);
-        entry.encode(&mut self.chunk);
-        let length = (self.chunk.len() - at - 4) as u32;
-        self.chunk[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        self.record_at = Some(self.chunk.len());
+        begin_group(&mut self.chunk);
+    }
+
+    fn end_record(&mut self) {
+        let Some(at) = self.record_at.take() else { return };
+        let length = (self.chunk.len() - at) as u32;
+        self.chunk[at - 4..at].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+impl Log for DiskLog {
+    #[inline]
+    fn write(&mut self, entry: &Entry<'_>) -> u64 {
+        if self.record_at.is_none_or(|at| self.chunk.len() - at >= GROUP_BYTES) {
+            self.begin_record();
+        }
+        put_entry(entry, &mut self.chunk);
         self.next += 1;
         self.next
     }
@@ -213,12 +253,14 @@ struct Writer {
     is_spoiled: bool,
     /// Where all was written last, until what is before it is removed.
     whole_from: Option<u64>,
+    /// Takes the memory of chunks back.
+    give_back: SyncSender<Vec<u8>>,
 }
 
 impl Writer {
-    fn new(mut journal: Journal<Folder>, shared: Arc<Shared>) -> Self {
+    fn new(mut journal: Journal<Folder>, shared: Arc<Shared>, give_back: SyncSender<Vec<u8>>) -> Self {
         let item = journal.item(Item { service: LOG_SERVICE.into(), domain: LOG_DOMAIN, name: "store".into() });
-        Self { journal, item, clock: Clock::start(), shared, lost: 0, is_spoiled: false, whole_from: None }
+        Self { journal, item, clock: Clock::start(), shared, lost: 0, is_spoiled: false, whole_from: None, give_back }
     }
 
     fn run(mut self, queue: &Receiver<Chunk>, waker: &Waker) -> Result<(), record::Error> {
@@ -239,7 +281,7 @@ impl Writer {
             };
             for chunk in first.into_iter().chain(queue.try_iter()) {
                 last = chunk.last;
-                self.append(&chunk);
+                self.append(chunk);
             }
             self.settle(last);
             waker.wake();
@@ -247,7 +289,7 @@ impl Writer {
         self.journal.close().map(drop)
     }
 
-    fn append(&mut self, chunk: &Chunk) {
+    fn append(&mut self, mut chunk: Chunk) {
         if chunk.is_whole {
             self.look_for_loss();
             self.is_spoiled = false;
@@ -256,12 +298,17 @@ impl Writer {
         let now = self.clock.now();
         let mut rest = chunk.bytes.as_slice();
         while let Some((length, behind)) = rest.split_first_chunk::<4>() {
-            let Some((entry, behind)) = behind.split_at_checked(u32::from_le_bytes(*length) as usize) else { break };
-            self.journal.append(Kind::Generic, Some(self.item), now, entry);
+            let Some((record, behind)) = behind.split_at_checked(u32::from_le_bytes(*length) as usize) else { break };
+            self.journal.append(Kind::Generic, Some(self.item), now, record);
             rest = behind;
         }
         self.shared.waiting.fetch_sub(chunk.bytes.len(), Ordering::Relaxed);
         self.shared.length.fetch_add(chunk.bytes.len() as u64, Ordering::Relaxed);
+        if chunk.bytes.capacity() <= SPARE_BYTES_MAX {
+            chunk.bytes.clear();
+            // More than are kept are let go of.
+            let _ = self.give_back.try_send(chunk.bytes);
+        }
     }
 
     fn look_for_loss(&mut self) {

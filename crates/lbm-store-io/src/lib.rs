@@ -8,6 +8,7 @@ mod client;
 mod disk;
 mod lines;
 mod server;
+mod stand_ins;
 
 pub use client::{AddError, Client, ClientEvents, PersistentReceiver, PersistentSource, SendBlocked, SendRefused};
 pub use disk::{DiskLog, LOG_DOMAIN, LOG_SERVICE};

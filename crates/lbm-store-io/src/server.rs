@@ -7,7 +7,9 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lbm::topic::Run;
 use lbm::transport::EndReason;
+use lbm::wire::lbmc::Message;
 use lbm_io::options::{OptionError, Options, Scope};
 use lbm_io::{Context, ContextError, Delivery, Events, Loss, Offer, ReceiverId, Sources, Stream, Warning};
 use lbm_store::receiver::encode;
@@ -18,6 +20,7 @@ use net::{Network, clock};
 
 use crate::disk::DiskLog;
 use crate::lines::{LineEvent, Lines};
+use crate::stand_ins::StandIns;
 
 /// Bytes that may wait for one client; one that does not read so much is cut off.
 const QUEUE_MAX: usize = 16 << 20;
@@ -86,6 +89,10 @@ impl Log for StoreLog {
             Self::Disk(log) => log.has_room(),
         }
     }
+
+    fn is_durable(&self) -> bool {
+        matches!(self, Self::Disk(_))
+    }
 }
 
 /// See the module. Driven by its owner's turn, [`StoreServer::poll`].
@@ -100,6 +107,7 @@ pub struct StoreServer {
     scratch: Vec<u8>,
     /// Damage that was found in the log, for the operator.
     damage: Vec<String>,
+    stand_ins: StandIns,
 }
 
 /// Hands to the store what the context receives.
@@ -107,9 +115,17 @@ struct ToStore<'a> {
     store: &'a mut Store<StoreLog>,
     now: u64,
     scratch: &'a mut Vec<u8>,
+    stand_ins: &'a StandIns,
 }
 
 impl Events for ToStore<'_> {
+    const TAKES_RUNS: bool = true;
+
+    #[inline]
+    fn run(&mut self, _: &mut Sources, stream: &Stream<'_>, run: &Run<'_>) -> bool {
+        self.store.run(stream.number, run)
+    }
+
     #[inline]
     fn message(&mut self, _: &mut Sources, delivery: &Delivery<'_>) {
         let message = lbm::topic::Message {
@@ -119,12 +135,16 @@ impl Events for ToStore<'_> {
             kind: delivery.kind,
             headers: delivery.headers.clone(),
         };
-        encode(delivery.stream.index, &message, self.scratch);
-        self.store.data(self.now, delivery.stream.number, delivery.sqn, self.scratch);
+        let encoded = encode(delivery.stream.index, &message, self.scratch);
+        self.store.data(self.now, delivery.stream.number, delivery.sqn, encoded);
     }
 
     fn found(&mut self, _: &mut Sources, stream: &Stream<'_>, _: &Offer) {
         self.store.stream(self.now, stream.number, origin(stream.transport, stream.index));
+    }
+
+    fn question(&mut self, sources: &mut Sources, message: &Message<'_>, answers: &mut Vec<u8>) {
+        self.stand_ins.answer(sources, message, self.store, answers);
     }
 
     fn end(&mut self, _: &mut Sources, stream: &Stream<'_>, _: EndReason) {
@@ -175,6 +195,7 @@ impl StoreServer {
             events: Vec::new(),
             scratch: Vec::new(),
             damage,
+            stand_ins: StandIns::default(),
         })
     }
 
@@ -203,6 +224,11 @@ impl StoreServer {
         (self.lines.count(), self.lines.refused())
     }
 
+    /// Proxy sources that are there, and those that could not be made.
+    pub fn proxy_sources(&self) -> (usize, u64) {
+        self.stand_ins.counts()
+    }
+
     /// See [`Store::each_source`].
     pub fn each_source(&self, each: impl FnMut(u32, &[u8], (u32, u32), usize, &[(u32, u32)])) {
         self.store.each_source(each);
@@ -215,13 +241,15 @@ impl StoreServer {
     pub fn poll(&mut self, timeout: Option<Duration>) -> Result<(), ServerError> {
         self.tune_in();
         let now = clock::now();
-        let due = [self.context.timeout(), self.lines.tcp.timeout(), self.store.timeout()].into_iter().flatten().min();
+        let own = [self.store.timeout(), self.stand_ins.timeout()].into_iter().flatten().min();
+        let due = [self.context.timeout(), self.lines.tcp.timeout(), own].into_iter().flatten().min();
         let left = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
         let wait = left.into_iter().chain(timeout).min();
         let mut events = std::mem::take(&mut self.events);
         let polled = self.lines.tcp.poll(wait, &mut events);
         let now = clock::now();
-        let mut heard = ToStore { store: &mut self.store, now, scratch: &mut self.scratch };
+        let Self { store, scratch, stand_ins, .. } = self;
+        let mut heard = ToStore { store, now, scratch, stand_ins };
         self.context.poll(Some(Duration::ZERO), &mut heard)?;
         for event in events.drain(..) {
             let store = &mut self.store;
@@ -237,8 +265,18 @@ impl StoreServer {
         self.events = events;
         polled?;
         self.store.on_timer(now);
+        self.stand_in(now);
         self.settle();
         Ok(())
+    }
+
+    /// Makes and removes proxy sources, and lets them say what they have to.
+    fn stand_in(&mut self, now: u64) {
+        let proxies: Vec<_> = self.store.proxies().collect();
+        for proxy in &proxies {
+            self.stand_ins.set(now, proxy, &mut self.context, &self.options);
+        }
+        self.stand_ins.announce(now, &mut self.context, &self.store);
     }
 
     /// The end of a turn: what is written is acknowledged, answers leave.

@@ -8,14 +8,17 @@
 //! | [`store`] | the store: registrations, messages, retransmissions, its log |
 //! | [`source`] | the persistent source: quorum, flight size, stability, retention |
 //! | [`receiver`] | the persistent receiver: recovery, order, acknowledgements |
+//! | [`repository`] | what a source asks of its stores for its messages |
 //! | [`options`] | what `ume_` options say of sources and receivers |
 //!
 //! The crate `lbm-store-io` puts sockets and a log on disk around them.
 #![forbid(unsafe_code)]
 
+mod blocks;
 pub mod epochs;
 pub mod options;
 pub mod receiver;
+pub mod repository;
 pub mod source;
 pub mod store;
 pub mod wire;

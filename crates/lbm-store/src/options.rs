@@ -3,6 +3,7 @@
 use lbm::options::{ContextOption as C, Options, ReceiverOption as R, SourceOption as S};
 
 use crate::receiver::ReceiverConfig;
+use crate::repository::Repository;
 use crate::source::{SourceConfig, StoreAddress};
 
 /// Stores that a source has at most.
@@ -68,10 +69,18 @@ impl SourceConfig {
             info_interval_ns: options.get(S::UME_SRI_INTER_SRI_INTERVAL),
             info_maximum: options.get(S::UME_SRI_MAX_NUMBER_OF_SRI_PER_UPDATE) as u32,
             paced: options.get(S::UME_RECEIVER_PACED_PERSISTENCE) != 0,
+            proxy: options.get(S::UME_PROXY_SOURCE),
             activity_timeout_ms: milliseconds(options.get(S::UME_ACTIVITY_TIMEOUT)),
             state_lifetime_ms: milliseconds(options.get(S::UME_STATE_LIFETIME)),
             confirmations: options.get(S::UME_CONFIRMED_DELIVERY_NOTIFICATION) != 0,
             stability: options.get(S::UME_MESSAGE_STABILITY_NOTIFICATION) != 0,
+            repository: Repository {
+                size_limit: options.get(S::UME_REPOSITORY_SIZE_LIMIT) as u64,
+                size_threshold: options.get(S::UME_REPOSITORY_SIZE_THRESHOLD) as u64,
+                disk_size_limit: options.get(S::UME_REPOSITORY_DISK_FILE_SIZE_LIMIT) as u64,
+                write_delay_ms: milliseconds(options.get(S::UME_WRITE_DELAY)),
+                ack_on_reception: options.get(S::UME_REPOSITORY_ACK_ON_RECEPTION),
+            },
         })
     }
 }

@@ -7,8 +7,10 @@ use lbm::wire::WireError;
 use lbm::wire::header::{ExtensionOption, Header, IGNORE, LateJoinInfo, RetransmitRequest};
 use lbm::wire::lbmr::Transport;
 
-/// The longest control message that is written here.
-const CONTROL_MAX: usize = 1_400;
+use crate::repository::Repository;
+
+/// The longest control message that is written here: a source's word with 64 stores, each in a group of its own, and 24 incarnations.
+const CONTROL_MAX: usize = 2_400;
 /// Incarnations of a source that a message names at most: as many as an option of 255 bytes holds with room to spare.
 pub const EPOCHS_MAX: usize = 24;
 
@@ -30,6 +32,8 @@ pub mod code {
     pub const ACK_ID: u8 = 25;
     /// Capabilities of a client.
     pub const CAPABILITY: u8 = 26;
+    /// Whether stores stand in for a source that is gone.
+    pub const PROXY_SOURCE: u8 = 27;
     /// A group of stores.
     pub const STORE_GROUP: u8 = 28;
     /// How long a client may be silent.
@@ -68,6 +72,8 @@ pub struct Registration {
 impl Registration {
     /// Flag: acknowledgements of receivers are not forwarded to this source.
     pub const NO_FORWARD: u8 = 0x40;
+    /// Flag: stores stand in for the source when it is gone.
+    pub const PROXY: u8 = 0x20;
     /// Flag: persistence is paced by receivers.
     pub const PACED: u8 = 0x10;
     /// Flag: the client leaves for good.
@@ -199,6 +205,8 @@ pub enum Ume<'a> {
     },
     AckId(u32),
     Capability(u16),
+    /// [`PROXY_ENABLED`].
+    ProxySource(u16),
     StoreGroup {
         group: u8,
         size: u16,
@@ -240,14 +248,20 @@ pub enum Ume<'a> {
         is_new: bool,
         pairs: &'a [u8],
     },
+    /// Limits that a source asks of the store. A private option.
+    Repository(Repository),
 }
 
 /// Flag of a source's information: its first number is known.
 pub const INITIAL_KNOWN: u16 = 2;
+/// Of a registration: stores are to stand in for the source when it is gone.
+pub const PROXY_ENABLED: u16 = 0x4000;
 /// Capability: quorum and consensus.
 pub const QUORUM_CONSENSUS: u16 = 0x4000;
 /// Marker of our private option that has incarnations.
 const EPOCHS: u8 = 2;
+/// Likewise of the one that has what a source asks of a store.
+const REPOSITORY: u8 = 3;
 /// Marker of a source in registrations.
 const SOURCE: u8 = 0x80;
 
@@ -296,6 +310,14 @@ impl<'a> Ume<'a> {
                 data: [EPOCHS, is_new, 0, 0, pairs @ ..],
                 ..
             }) => Self::Epochs { is_new: *is_new != 0, pairs },
+            Header::Option(ExtensionOption {
+                subtype: ExtensionOption::QUOTEWAY,
+                data: [REPOSITORY, settings @ ..],
+                ..
+            }) => match Repository::decode(settings) {
+                Some(repository) => Self::Repository(repository),
+                None => return Err(WireError::Truncated { what: "what a source asks of a store", offset: 8 }),
+            },
             _ => return Ok(None),
         }))
     }
@@ -341,6 +363,7 @@ impl<'a> Ume<'a> {
             code::RANGED_ACK => Self::Range { first: (f.u16()?, f.u32()?).1, last: f.u32()? },
             code::ACK_ID => Self::AckId((f.u16()?, f.u32()?).1),
             code::CAPABILITY => Self::Capability(f.u16()?),
+            code::PROXY_SOURCE => Self::ProxySource(f.u16()?),
             code::STORE_GROUP => Self::StoreGroup { group: (f.u8()?, f.u8()?).1, size: f.u16()? },
             code::CLIENT_LIFETIME => Self::Lifetime { activity_ms: (f.u16()?, f.u32()?).1, state_ms: f.u32()? },
             code::SESSION => Self::Session((f.u16()?, f.u64()?).1),
@@ -368,6 +391,7 @@ impl<'a> Ume<'a> {
             Self::Range { .. } => code::RANGED_ACK,
             Self::AckId(_) => code::ACK_ID,
             Self::Capability(_) => code::CAPABILITY,
+            Self::ProxySource(_) => code::PROXY_SOURCE,
             Self::StoreGroup { .. } => code::STORE_GROUP,
             Self::Lifetime { .. } => code::CLIENT_LIFETIME,
             Self::Session(_) => code::SESSION,
@@ -379,7 +403,7 @@ impl<'a> Ume<'a> {
             Self::Origin(_) => c::ORIGINATING_TRANSPORT,
             Self::Retransmit(_) => c::RETRANSMIT_REQUEST,
             Self::Retained(_) => c::LATE_JOIN_INFO,
-            Self::Epochs { .. } => c::OPTION,
+            Self::Epochs { .. } | Self::Repository(_) => c::OPTION,
         }
     }
 
@@ -408,7 +432,7 @@ impl<'a> Ume<'a> {
                 out.extend_from_slice(&[flags, kind]);
                 words(out, &[transport, topic, reg_id]);
             }
-            Self::StoreId(value) | Self::Capability(value) => short(out, value),
+            Self::StoreId(value) | Self::Capability(value) | Self::ProxySource(value) => short(out, value),
             Self::Range { first, last } => {
                 short(out, IGNORE);
                 words(out, &[first, last]);
@@ -467,6 +491,13 @@ impl<'a> Ume<'a> {
                 out.extend_from_slice(&[0, 0, EPOCHS, u8::from(is_new), 0, 0]);
                 out.extend_from_slice(pairs);
             }
+            Self::Repository(repository) => {
+                out.extend_from_slice(&[0xC0, 0]);
+                short(out, ExtensionOption::QUOTEWAY);
+                out.extend_from_slice(&[0, 0, REPOSITORY]);
+                out.extend_from_slice(&repository.encode());
+                out.extend_from_slice(&[0, 0]);
+            }
         }
     }
 }
@@ -491,45 +522,7 @@ pub fn control(out: &mut Vec<u8>, headers: &[Ume<'_>]) {
     out[start + 2..start + 4].copy_from_slice(&(length as u16).to_be_bytes());
 }
 
-/// What tells the transport session and topic of a source from all others: laid out as real advertisements of LBT-RM have it, by
-/// inference for other transports.
+/// The bytes that tell the transport session and topic of a source from all others: [`Transport::originating_id`].
 pub fn origin(transport: &Transport, topic: u32) -> [u8; 32] {
-    let mut id = [0; 32];
-    let mut at = 0;
-    let mut put = |bytes: &[u8]| {
-        id[at..at + bytes.len()].copy_from_slice(bytes);
-        at += bytes.len();
-    };
-    match *transport {
-        Transport::Lbtrm { source, group, session_id, destination_port, unicast_port } => {
-            put(&[0x10]);
-            put(&source.octets());
-            put(&unicast_port.to_be_bytes());
-            put(&group.octets());
-            put(&destination_port.to_be_bytes());
-            put(&session_id.to_le_bytes());
-        }
-        Transport::Tcp { address, session_id, port } => {
-            put(&[0x00]);
-            put(&address.octets());
-            put(&port.to_be_bytes());
-            put(&session_id.unwrap_or(0).to_le_bytes());
-        }
-        Transport::Lbtru { address, session_id, port } => {
-            put(&[0x01]);
-            put(&address.octets());
-            put(&port.to_be_bytes());
-            put(&session_id.unwrap_or(0).to_le_bytes());
-        }
-        Transport::Lbtipc { host, session_id, transport } => {
-            put(&[0x40]);
-            put(&host.to_be_bytes());
-            put(&transport.to_be_bytes());
-            put(&session_id.to_le_bytes());
-        }
-        // Of transports that are not received here nothing is stored.
-        _ => put(&[0xFF]),
-    }
-    put(&topic.to_be_bytes());
-    id
+    transport.originating_id(topic)
 }

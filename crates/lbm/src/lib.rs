@@ -64,6 +64,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod fault;
 pub mod options;
 pub mod publisher;
 mod random;

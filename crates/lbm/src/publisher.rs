@@ -13,10 +13,23 @@ use crate::wire::lbtrm::{Body, Packet};
 /// Topics are numbered from the index given to [`Topics::new`], +1 each; a topic's index is its handle.
 #[derive(Debug)]
 pub struct Topics {
+    /// Of the topic in the first place; of the next one if there is none.
     first_topic: u32,
-    sources: Vec<Option<Entry>>,
+    /// The index that the next topic gets.
+    next_topic: u32,
+    /// By index, ascending from the first; not every index has a place.
+    places: Vec<Place>,
+    /// Places whose topic has gone.
+    gone: usize,
     /// (not after its source's timeout, topic), at most one entry a topic.
     timers: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+#[derive(Debug)]
+struct Place {
+    topic: u32,
+    /// `None`: the topic has gone.
+    entry: Option<Entry>,
 }
 
 #[derive(Debug)]
@@ -29,43 +42,59 @@ struct Entry {
 impl Topics {
     /// No topics. `first_topic` is random in the product.
     pub fn new(first_topic: u32) -> Self {
-        Self { first_topic, sources: Vec::new(), timers: BinaryHeap::new() }
+        Self { first_topic, next_topic: first_topic, places: Vec::new(), gone: 0, timers: BinaryHeap::new() }
     }
 
     /// Adds a topic and returns its index, to be advertised.
     pub fn add(&mut self, config: SourceConfig) -> u32 {
-        let topic = self.first_topic.wrapping_add(self.sources.len() as u32);
-        self.sources.push(Some(Entry { source: Source::new(topic, config), timed: false }));
+        let topic = self.next_topic;
+        self.next_topic = topic.wrapping_add(1);
+        self.places.push(Place { topic, entry: Some(Entry { source: Source::new(topic, config), timed: false }) });
         topic
     }
 
     /// Sends on the topic no more. Indexes are not used again; memory for those that have gone is, once they are more than half of it.
     pub fn remove(&mut self, topic: u32) {
-        if let Some(entry) = self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
-            *entry = None;
+        let Some(at) = self.find(topic) else { return };
+        self.gone += usize::from(self.places[at].entry.take().is_some());
+        if self.gone > self.places.len() / 2 {
+            self.places.retain(|place| place.entry.is_some());
+            self.gone = 0;
+            self.first_topic = self.places.first().map_or(self.next_topic, |place| place.topic);
         }
-        let gone = self.sources.iter().take_while(|entry| entry.is_none()).count();
-        if gone > self.sources.len() / 2 {
-            self.sources.drain(..gone);
-            self.first_topic = self.first_topic.wrapping_add(gone as u32);
+    }
+
+    /// The place of a topic, if it has one.
+    #[inline]
+    fn find(&self, topic: u32) -> Option<usize> {
+        // While none has gone, a topic stands as far behind the first as its index; later it may stand nearer.
+        let ahead = topic.wrapping_sub(self.first_topic);
+        match self.places.get(ahead as usize) {
+            Some(place) if place.topic == topic => Some(ahead as usize),
+            _ => self.places.binary_search_by_key(&ahead, |place| place.topic.wrapping_sub(self.first_topic)).ok(),
         }
+    }
+
+    #[inline]
+    fn entry(&mut self, topic: u32) -> Option<&mut Entry> {
+        let at = self.find(topic)?;
+        self.places.get_mut(at)?.entry.as_mut()
     }
 
     /// A topic's source, for late joiners' requests and counters.
     pub fn source(&mut self, topic: u32) -> Option<&mut Source> {
-        Some(&mut self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize)?.as_mut()?.source)
+        Some(&mut self.entry(topic)?.source)
     }
 
     /// The sources there are.
     pub fn iter(&self) -> impl Iterator<Item = &Source> {
-        self.sources.iter().flatten().map(|entry| &entry.source)
+        self.places.iter().filter_map(|place| Some(&place.entry.as_ref()?.source))
     }
 
     /// Adds a message to what is open, if that is all there is to do; see [`Source::append`]. A source that can has its timer.
     #[inline]
     pub fn append(&mut self, now: u64, carrier: &mut impl Carrier, topic: u32, payload: &[u8]) -> Option<u32> {
-        let index = topic.wrapping_sub(self.first_topic) as usize;
-        self.sources.get_mut(index)?.as_mut()?.source.append(now, carrier, payload)
+        self.entry(topic)?.source.append(now, carrier, payload)
     }
 
     /// Sends through a topic's source and keeps its timer.
@@ -78,8 +107,7 @@ impl Topics {
         topic: u32,
         send: impl FnOnce(&mut Source) -> Result<u32, SendError>,
     ) -> Result<u32, SendError> {
-        let index = topic.wrapping_sub(self.first_topic) as usize;
-        let Some(Some(entry)) = self.sources.get_mut(index) else { return Err(SendError::NoTopic) };
+        let entry = self.entry(topic).ok_or(SendError::NoTopic)?;
         let sqn = send(&mut entry.source)?;
         if !entry.timed
             && let Some(at) = entry.source.timeout()
@@ -101,8 +129,7 @@ impl Topics {
             && at <= now
         {
             self.timers.pop();
-            let index = topic.wrapping_sub(self.first_topic) as usize;
-            let Some(Some(entry)) = self.sources.get_mut(index) else { continue };
+            let Some(entry) = self.entry(topic) else { continue };
             // The entry's source may have sent since, and be due later.
             entry.source.on_timer(now, carrier);
             entry.timed = entry.source.timeout().is_some();
@@ -241,6 +268,7 @@ mod tests {
             topics.remove(topic);
             last = topic;
             assert!(topics.source(topic).is_none() && topics.source(stays).is_some());
+            assert!(topics.places.len() < 4, "{} places while the oldest stays", topics.places.len());
         }
         topics.remove(stays);
         for _ in 0..1_000 {
@@ -249,6 +277,27 @@ mod tests {
             topics.remove(topic);
             last = topic;
         }
-        assert!(topics.sources.len() < 3, "{} places", topics.sources.len());
+        assert!(topics.places.len() < 3, "{} places", topics.places.len());
+    }
+
+    #[test]
+    fn every_topic_that_stays_is_found_whichever_have_gone() {
+        let mut topics = Topics::new(u32::MAX - 20);
+        let (mut there, mut random) = (Vec::new(), 7u32);
+        for _ in 0..2_000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if there.len() < 3 || there.len() < 60 && random >> 31 == 0 {
+                there.push(topics.add(SourceConfig::default()));
+            } else {
+                // Topics in the middle go most often.
+                let topic = there.remove(1 + (random >> 8) as usize % (there.len() - 1));
+                topics.remove(topic);
+                topics.remove(topic);
+                assert!(topics.source(topic).is_none());
+            }
+            assert!(there.iter().all(|topic| topics.source(*topic).is_some()));
+            assert_eq!(topics.iter().count(), there.len());
+            assert!(topics.places.len() <= 2 * there.len() + 1, "{} places", topics.places.len());
+        }
     }
 }

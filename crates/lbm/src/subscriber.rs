@@ -106,6 +106,8 @@ struct Entry {
     topics: Session,
     offers: HashMap<u32, Offer>,
     opened_at: u64,
+    /// The source leaves out messages of queues that are for other receivers.
+    by_receiver: bool,
 }
 
 impl Entry {
@@ -243,6 +245,9 @@ impl Subscriber {
         if !entry.topics.add(advert.topic, receiver, delivery, sink) {
             return None;
         }
+        if entry.by_receiver && offer.queue.is_some() {
+            entry.topics.set_partial(advert.topic);
+        }
         entry.offers.insert(advert.topic, offer);
         Some(Subscribed { session, opened: known.is_none() })
     }
@@ -263,7 +268,14 @@ impl Subscriber {
             }
             _ => Link::Plain,
         };
-        let entry = Entry { transport, link, topics: Session::new(), offers: HashMap::new(), opened_at: now };
+        let entry = Entry {
+            transport,
+            link,
+            topics: Session::new(),
+            offers: HashMap::new(),
+            opened_at: now,
+            by_receiver: false,
+        };
         self.due = self.due.min(entry.timeout().unwrap_or(u64::MAX));
         let index = self.sessions.iter().position(Option::is_none).unwrap_or_else(|| {
             self.sessions.push(None);
@@ -272,6 +284,17 @@ impl Subscriber {
         self.sessions[index] = Some(entry);
         self.by_transport.insert(transport, index);
         index
+    }
+
+    /// The session's source leaves out messages of topics with queues that are for other receivers, as it has said: their numbers are not
+    /// lost.
+    pub fn leave_out(&mut self, session: usize) {
+        // A session that has ended meanwhile has no topics.
+        let Some(Some(entry)) = self.sessions.get_mut(session) else { return };
+        entry.by_receiver = true;
+        for (topic, _) in entry.offers.iter().filter(|(_, offer)| offer.queue.is_some()) {
+            entry.topics.set_partial(*topic);
+        }
     }
 
     /// Delivers the topic no more. The session stays while other topics of it are wanted; if it does not, its number is returned.
@@ -305,6 +328,14 @@ impl Subscriber {
         self.sessions[session] = None;
         self.by_transport.remove(&transport);
         Ok(Ended { session, transport })
+    }
+
+    /// The id that this receiver has given itself at the source of an LBT-RU session.
+    pub fn client_id(&self, session: usize) -> Option<u32> {
+        match &self.sessions.get(session)?.as_ref()?.link {
+            Link::Lbtru(client) => client.receiver().framing().client_id,
+            Link::Lbtrm(_) | Link::Plain => None,
+        }
     }
 
     /// The abilities of a topic's source, as it says.

@@ -440,7 +440,7 @@ pub(super) fn hex_word(bytes: &[u8]) -> String {
 }
 
 fn hex(bytes: &[u8], out: &mut String) {
-    for line in rwf::text::hex_dump(bytes).to_string().lines() {
+    for line in rwf_text::hex_dump(bytes).to_string().lines() {
         let _ = writeln!(out, "           {line}");
     }
 }

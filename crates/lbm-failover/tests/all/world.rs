@@ -2,6 +2,7 @@
 //! standing still now and then. Nothing is lost,
 //! nothing comes twice, order is kept. `QUOTEWAY_SEED=n` plays one, `QUOTEWAY_SEEDS=n` so many.
 
+use std::cell::Cell;
 use std::net::Ipv4Addr;
 
 use lbm::publisher::Publisher;
@@ -11,29 +12,13 @@ use lbm::transport::{EndReason, Lbtrm, ReceiverConfig, SenderConfig};
 use lbm::wire::lbmr::{Advert, Transport};
 use lbm::wire::lbmr_option::TopicOptions;
 use lbm_failover::{Config, Encoded, Failover, Mark, Number, Order, Read};
+use lbm_trials::seeds::{Random, each_seed};
 
 use crate::Ear;
 
 const MS: u64 = 1_000_000;
 const GROUP: (Ipv4Addr, u16) = (Ipv4Addr::new(224, 10, 10, 10), 14_400);
 const GENERATION: u64 = 2_000 * MS;
-
-/// Numbers of a seed, by `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 /// A source: a session of its own each time that it is started.
 struct Source {
@@ -147,7 +132,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let order = if random.below(3) == 0 { Order::Arrival } else { Order::InOrder };
         let count = 2 + random.below(2);
         let config = Config { order, gap_ns: GENERATION, ..Config::default() };
@@ -165,7 +150,7 @@ impl World {
             now: 1_000 * MS,
             sources: (0..count).map(|_| None).collect(),
             starts: vec![0; count as usize],
-            subscriber: Subscriber::new(random.next()),
+            subscriber: Subscriber::new(random.number()),
             merge: Merge { now: 0, failover: Failover::new(config), ear: Ear::default() },
             config: SubscribeConfig {
                 delivery: DeliveryConfig { ordering, ..DeliveryConfig::default() },
@@ -288,14 +273,14 @@ fn play(seed: u64) -> u64 {
 
 #[test]
 fn sources_are_killed_again_and_again_and_nothing_is_lost() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds = match (number("QUOTEWAY_SEED"), number("QUOTEWAY_SEEDS")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, count) => 0..count.unwrap_or(8),
-    };
-    let kills: u64 = seeds.clone().map(play).sum();
-    println!("{} worlds, {kills} kills", seeds.end - seeds.start);
-    assert!(kills > 3 * (seeds.end - seeds.start), "sources die: {kills}");
+    let (worlds, kills) = (Cell::new(0), Cell::new(0));
+    each_seed(8, |seed| {
+        kills.set(kills.get() + play(seed));
+        worlds.set(worlds.get() + 1);
+    });
+    let (worlds, kills) = (worlds.get(), kills.get());
+    println!("{worlds} worlds, {kills} kills");
+    assert!(kills > 3 * worlds, "sources die: {kills}");
 }
 
 /// A seed is a world: twice the same.

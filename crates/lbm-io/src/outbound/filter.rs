@@ -1,13 +1,17 @@
-//! Which topics each receiver of an LBT-TCP session has asked for.
+//! Which topics each receiver of an LBT-TCP session has asked for, and which messages are for some receivers alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use lbm::wire::Writer;
 use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::lbmc::{self, Message};
+use lbm::wire::{Writer, distance};
 use net::tcp::ConnId;
 
+use crate::handles::FilteredReceiver;
 use crate::random;
+
+/// Receivers that a message can be for alone; one that is for more goes to all of its topic.
+const DIRECTED_MAX: usize = 16;
 
 struct Client {
     conn: ConnId,
@@ -17,27 +21,76 @@ struct Client {
     bytes: Vec<u8>,
 }
 
+/// A message for some receivers alone.
+#[derive(Clone, Copy)]
+struct Directed {
+    /// Numbers of its fragments. Of one that is being sent the last is not known.
+    first: u32,
+    last: Option<u32>,
+    /// Places of the receivers, as many as `count`.
+    places: [u32; DIRECTED_MAX],
+    count: usize,
+}
+
+impl Directed {
+    fn leave_out(&mut self, place: usize) {
+        let mut count = 0;
+        for at in 0..self.count {
+            if self.places[at] as usize != place {
+                self.places[count] = self.places[at];
+                count += 1;
+            }
+        }
+        self.count = count;
+    }
+}
+
+/// A topic that somebody has asked for.
+#[derive(Default)]
+struct Topic {
+    /// Places of those who have.
+    places: Vec<u32>,
+    /// By number, of messages that wait to be parted.
+    directed: VecDeque<Directed>,
+}
+
+impl Topic {
+    /// Whom a message goes to.
+    fn receivers(&mut self, sqn: u32) -> &[u32] {
+        while self.directed.front().is_some_and(|message| message.last.is_some_and(|last| distance(last, sqn) > 0)) {
+            self.directed.pop_front();
+        }
+        match self.directed.front() {
+            Some(message) if distance(message.first, sqn) >= 0 => &message.places[..message.count],
+            _ => &self.places,
+        }
+    }
+}
+
 /// See the module. `init` is the same for all receivers but for their number.
 pub(super) struct Filter {
     init: FilterInit,
     clients: Vec<Option<Client>>,
-    /// Topics that somebody has asked for, and the places of those who have.
-    by_topic: HashMap<u32, Vec<u32>>,
+    by_topic: HashMap<u32, Topic>,
+    /// Places by the receivers' numbers.
+    by_number: HashMap<u32, u32>,
 }
 
 impl Filter {
     pub(super) fn new(init: FilterInit) -> Self {
-        Self { init, clients: Vec::new(), by_topic: HashMap::new() }
+        Self { init, clients: Vec::new(), by_topic: HashMap::new(), by_number: HashMap::new() }
     }
 
     /// A receiver has come: the first message for it.
     pub(super) fn join(&mut self, conn: ConnId) -> Vec<u8> {
         let number = random::id();
         let client = Client { conn, number, bytes: Vec::new() };
-        match self.clients.iter().position(Option::is_none) {
-            Some(free) => self.clients[free] = Some(client),
-            None => self.clients.push(Some(client)),
+        let place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
+        if place == self.clients.len() {
+            self.clients.push(None);
         }
+        self.clients[place] = Some(client);
+        self.by_number.insert(number, place as u32);
         let mut bytes = [0; 32];
         let mut w = Writer::new(&mut bytes);
         let body = FilterInit { client: number, ..self.init }.body();
@@ -49,21 +102,48 @@ impl Filter {
     pub(super) fn leave(&mut self, conn: ConnId) {
         let Some(place) = self.clients.iter().position(|c| c.as_ref().is_some_and(|c| c.conn == conn)) else { return };
         self.clients[place] = None;
-        self.by_topic.retain(|_, places| {
-            places.retain(|other| *other as usize != place);
-            !places.is_empty()
+        self.by_number.retain(|_, other| *other as usize != place);
+        self.by_topic.retain(|_, topic| {
+            topic.places.retain(|other| *other as usize != place);
+            // The place may be another receiver's soon: a message that was for this one alone is for nobody.
+            topic.directed.iter_mut().for_each(|message| message.leave_out(place));
+            !topic.places.is_empty() || !topic.directed.is_empty()
         });
+    }
+
+    /// The message that comes next on the topic, with this number, is for these receivers alone. It goes to all of the topic if they are none
+    /// or too many, or if one of them is not known.
+    pub(super) fn direct(&mut self, topic: u32, first: u32, receivers: &[FilteredReceiver]) {
+        let (mut places, mut count) = ([0; DIRECTED_MAX], 0);
+        let Some(topic) = self.by_topic.get_mut(&topic).filter(|_| !receivers.is_empty()) else { return };
+        for receiver in receivers {
+            let (Some(place), Some(to)) = (self.by_number.get(&receiver.0), places.get_mut(count)) else { return };
+            (*to, count) = (*place, count + 1);
+        }
+        topic.directed.push_back(Directed { first, last: None, places, count });
+    }
+
+    /// The message has this number in its last fragment; `None`: it was not taken.
+    pub(super) fn directed(&mut self, topic: u32, last: Option<u32>) {
+        let Some(topic) = self.by_topic.get_mut(&topic) else { return };
+        // A message that was not noted goes to all of the topic.
+        if let Some(message) = topic.directed.back_mut().filter(|message| message.last.is_none()) {
+            message.last = last;
+            if last.is_none() {
+                topic.directed.pop_back();
+            }
+        }
     }
 
     /// A receiver wants a topic of the session, or no more.
     pub(super) fn request(&mut self, request: &FilterRequest) {
         let is_this = |c: &Option<Client>| c.as_ref().is_some_and(|c| c.number == request.client);
         let Some(place) = self.clients.iter().position(is_this) else { return };
-        let places = self.by_topic.entry(request.topic).or_default();
-        places.retain(|other| *other as usize != place);
+        let topic = self.by_topic.entry(request.topic).or_default();
+        topic.places.retain(|other| *other as usize != place);
         if request.include {
-            places.push(place as u32);
-        } else if places.is_empty() {
+            topic.places.push(place as u32);
+        } else if topic.places.is_empty() && topic.directed.is_empty() {
             self.by_topic.remove(&request.topic);
         }
     }
@@ -77,7 +157,8 @@ impl Filter {
                 self.clients.iter_mut().flatten().for_each(|client| client.bytes.extend_from_slice(bytes));
                 continue;
             }
-            for place in self.by_topic.get(&message.topic).into_iter().flatten() {
+            let Some(topic) = self.by_topic.get_mut(&message.topic) else { continue };
+            for place in topic.receivers(message.sqn) {
                 if let Some(Some(client)) = self.clients.get_mut(*place as usize) {
                     client.bytes.extend_from_slice(bytes);
                 }

@@ -3,13 +3,15 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
-use lbm::options::{ContextOption, Options, SourceOption};
+use lbm::options::{ContextOption, Options, SourceOption, SourceSideFiltering};
 use lbm::transport::lbtru::Server;
+use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::lbmr::Transport;
 use lbm::wire::lbtru::Packet;
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
-use super::{NAK_TURN, TRAIN_DATAGRAMS, train_max};
+use super::wishes::Wishes;
+use super::{NAK_TURN, TRAIN_DATAGRAMS, put_control, train_max};
 use crate::error::ContextError;
 use crate::fault::Fault;
 use crate::io::{Io, Watch};
@@ -33,10 +35,16 @@ pub(super) struct LbtruOut {
     changes: u64,
     /// Sockets of clients, by their place.
     own: Vec<Option<Own>>,
+    filters: SourceSideFiltering,
+    wishes: Option<Wishes>,
+    /// Bytes of datagrams that were handed to sockets, once for each client: counted while the session filters.
+    bytes: u64,
 }
 
 struct Client {
     address: SocketAddrV4,
+    /// The one that it has given itself.
+    id: Option<u32>,
     /// The place of its own socket.
     own: Option<u32>,
 }
@@ -72,9 +80,45 @@ impl LbtruOut {
             Transport::Lbtru { address: interface, session_id: Some(session_id), port: socket.local_addr().port() };
         let server = Server::new(session_id, config, CLIENTS_MAX, timeout);
         let connected_max = options.get(ContextOption::LBTRU_CONNECTED_CLIENTS) as usize;
-        let (clients, changes, own) = (Vec::new(), 0, Vec::new());
-        let out = Self { server, socket, train_max, number, options: udp, connected_max, clients, changes, own };
+        let out = Self {
+            server,
+            socket,
+            train_max,
+            number,
+            options: udp,
+            connected_max,
+            clients: Vec::new(),
+            changes: 0,
+            own: Vec::new(),
+            filters: options.get(SourceOption::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR),
+            wishes: None,
+            bytes: 0,
+        };
         Ok((out, transport))
+    }
+
+    /// Where clients are to ask for topics, if the session filters and does not know it yet.
+    pub(super) fn filter_by(&mut self, init: FilterInit) {
+        if self.filters != SourceSideFiltering::None && self.wishes.is_none() {
+            self.wishes = Some(Wishes::new(init));
+        }
+    }
+
+    /// A client wants a topic from the next datagram on, or no more.
+    pub(super) fn filter_request(&mut self, request: &FilterRequest) {
+        // An address that is no client's has no wishes: the id is known to client and source alone.
+        if let Some(wishes) = &mut self.wishes
+            && self.server.client_ids().any(|(_, id)| id == Some(request.client))
+        {
+            // An open message joins no datagram of before.
+            let (_, next) = self.server.sender().window();
+            wishes.request(request, next);
+        }
+    }
+
+    /// Bytes that were handed to sockets for all clients together, if the session filters.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        self.wishes.is_some().then_some(self.bytes)
     }
 
     /// Connection requests, acknowledgements and NAKs that have come; by the client's own socket if its place is given.
@@ -115,9 +159,15 @@ impl LbtruOut {
     fn follow(&mut self, io: &mut Io) {
         self.changes = self.server.changes();
         let mut before = std::mem::take(&mut self.clients);
-        for address in self.server.clients() {
-            let known = before.iter().position(|client| client.address == address);
-            self.clients.push(known.map_or(Client { address, own: None }, |known| before.swap_remove(known)));
+        let mut is_new = false;
+        for (address, id) in self.server.client_ids() {
+            let known = before.iter().position(|client| client.address == address && client.id == id);
+            is_new |= known.is_none();
+            self.clients.push(known.map_or(Client { address, id, own: None }, |known| before.swap_remove(known)));
+        }
+        if let Some(wishes) = &mut self.wishes {
+            wishes.is_untold |= is_new;
+            wishes.keep(|id| self.clients.iter().any(|client| client.id == Some(id)));
         }
         for place in before.iter().filter_map(|gone| gone.own) {
             if let Some(own) = self.own[place as usize].take() {
@@ -145,7 +195,11 @@ impl LbtruOut {
         if self.changes != self.server.changes() {
             self.follow(io);
         }
-        let Self { server, socket, clients, own, train_max, .. } = self;
+        if let Some(wishes) = self.wishes.as_mut().filter(|wishes| wishes.is_untold) {
+            // A word that finds no room now is said with the next pump.
+            wishes.is_untold = put_control(now, self.server.sender(), &wishes.announcement()).is_err();
+        }
+        let Self { server, socket, clients, own, train_max, wishes, bytes, .. } = self;
         server.replies(|to, packet| {
             let _ = socket.send(Some(to), packet);
         });
@@ -159,14 +213,27 @@ impl LbtruOut {
             for client in clients.iter() {
                 let (socket, to) = line(client, own, socket);
                 let _ = socket.send_batch(output.control().map(|p| (to, p)));
-                let _ = socket.send_batch(output.retransmissions().map(|p| (to, p)));
+                let is_cut = wishes.as_mut().is_some_and(|wishes| wishes.cut(client.id, output.retransmissions()));
+                let _ = match wishes.as_ref().filter(|_| is_cut) {
+                    Some(wishes) => socket.send_batch(wishes.datagrams().map(|p| (to, p))),
+                    None => socket.send_batch(output.retransmissions().map(|p| (to, p))),
+                };
             }
         }
         let (mut sent, mut all) = (0, true);
         'trains: for train in output.trains(*train_max, TRAIN_DATAGRAMS) {
             for (i, client) in clients.iter().enumerate() {
                 let (socket, to) = line(client, own, socket);
-                let done = socket.send_train(to, train.bytes, train.segment).unwrap_or(train.datagrams as usize);
+                let whole = || train.bytes.chunks(train.segment.max(1));
+                let is_cut = wishes.as_mut().is_some_and(|wishes| wishes.cut(client.id, whole()));
+                let handed = if let Some(wishes) = wishes.as_ref().filter(|_| is_cut) {
+                    *bytes += wishes.datagrams().map(|datagram| datagram.len() as u64).sum::<u64>();
+                    socket.send_batch(wishes.datagrams().map(|datagram| (to, datagram)))
+                } else {
+                    *bytes += train.bytes.len() as u64;
+                    socket.send_train(to, train.bytes, train.segment)
+                };
+                let done = handed.unwrap_or(train.datagrams as usize);
                 if i == 0 && (done as u32) < train.datagrams {
                     // Nobody has the rest yet: it can wait.
                     sent += done as u32;

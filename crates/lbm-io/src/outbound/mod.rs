@@ -6,6 +6,7 @@ mod lbtipc;
 mod lbtrm;
 mod lbtru;
 mod tcp;
+mod wishes;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -22,7 +23,7 @@ use net::udp::Slabs;
 
 use crate::error::ContextError;
 use crate::fault::Fault;
-use crate::handles::SourceId;
+use crate::handles::{FilteredReceiver, SourceId};
 use crate::io::{Io, Watch};
 use crate::{Warning, interface, random};
 
@@ -382,15 +383,39 @@ impl Outbound {
 
     /// What receivers are told of filtering, if the session filters and does not know it yet.
     pub(crate) fn filter_by(&mut self, init: FilterInit) {
-        if let Link::Tcp(out) = &mut self.link {
-            out.filter_by(init);
+        match &mut self.link {
+            Link::Tcp(out) => out.filter_by(init),
+            Link::Lbtru(out) => out.filter_by(init),
+            // The others send once for all receivers.
+            Link::Lbtrm(_) | Link::Lbtipc(_) => {}
         }
     }
 
     /// A receiver wants a topic of the session, or no more.
     pub(crate) fn filter_request(&mut self, request: &FilterRequest) {
-        if let (Link::Tcp(out), Some(_)) = (&mut self.link, self.topics.source(request.topic)) {
-            out.filter_request(request);
+        // A wish for a topic that has ended meanwhile is none.
+        if self.topics.source(request.topic).is_none() {
+            return;
+        }
+        match &mut self.link {
+            Link::Tcp(out) => out.filter_request(request),
+            Link::Lbtru(out) => out.filter_request(request),
+            // The receivers have not said that they filter.
+            Link::Lbtrm(_) | Link::Lbtipc(_) => {}
+        }
+    }
+
+    /// The message that is sent next on the topic is for these receivers alone, if the session filters so.
+    pub(crate) fn direct(&mut self, topic: u32, receivers: &[FilteredReceiver]) {
+        if let (Link::Tcp(out), Some(source)) = (&mut self.link, self.topics.source(topic)) {
+            out.direct(topic, source.next_sqn(), receivers);
+        }
+    }
+
+    /// The message was sent, its last fragment under this number, or was refused.
+    pub(crate) fn directed(&mut self, topic: u32, last: Option<u32>) {
+        if let Link::Tcp(out) = &mut self.link {
+            out.directed(topic, last);
         }
     }
 
@@ -407,7 +432,8 @@ impl Outbound {
             Link::Lbtrm(out) => (*out.sender.stats(), None),
             Link::Lbtru(out) => {
                 let clients = out.server.clients().count();
-                (*out.server.sender().stats(), Some(clients))
+                let stats = *out.server.sender().stats();
+                (SenderStats { bytes: out.bytes().unwrap_or(stats.bytes), ..stats }, Some(clients))
             }
             Link::Tcp(out) => {
                 let stats = SenderStats { bytes: out.bytes, would_block: out.skipped, ..SenderStats::default() };

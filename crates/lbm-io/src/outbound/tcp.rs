@@ -13,6 +13,7 @@ use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
 
 use super::filter::Filter;
 use crate::error::ContextError;
+use crate::handles::FilteredReceiver;
 use crate::io::{Io, Role};
 use crate::random;
 
@@ -31,8 +32,7 @@ pub(super) struct TcpOut {
     pub(super) session_id: u32,
     /// Receivers that have named the session.
     ready: Vec<ConnId>,
-    /// `transport_source_side_filtering_behavior inclusion`.
-    filters: bool,
+    filters: SourceSideFiltering,
     filter: Option<Filter>,
     /// What the filter says to receivers first.
     greetings: Vec<(ConnId, Vec<u8>)>,
@@ -79,8 +79,7 @@ impl TcpOut {
             listener,
             session_id,
             ready: Vec::new(),
-            filters: options.get(SourceOption::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR)
-                == SourceSideFiltering::Inclusion,
+            filters: options.get(SourceOption::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR),
             filter: None,
             greetings: Vec::new(),
             slow,
@@ -112,8 +111,23 @@ impl TcpOut {
     }
 
     pub(super) fn filter_by(&mut self, init: FilterInit) {
-        if self.filters && self.filter.is_none() {
-            self.filter = Some(Filter::new(init));
+        if self.filters != SourceSideFiltering::None && self.filter.is_none() {
+            let by_receiver = self.filters == SourceSideFiltering::Queues;
+            self.filter = Some(Filter::new(FilterInit { by_receiver, ..init }));
+        }
+    }
+
+    /// The message that comes next on the topic, with this number, is for these receivers alone, if the session filters so.
+    pub(super) fn direct(&mut self, topic: u32, first: u32, receivers: &[FilteredReceiver]) {
+        if let (Some(filter), SourceSideFiltering::Queues) = (&mut self.filter, self.filters) {
+            filter.direct(topic, first, receivers);
+        }
+    }
+
+    /// The message has this number in its last fragment; `None`: it was not taken.
+    pub(super) fn directed(&mut self, topic: u32, last: Option<u32>) {
+        if let (Some(filter), SourceSideFiltering::Queues) = (&mut self.filter, self.filters) {
+            filter.directed(topic, last);
         }
     }
 

@@ -1,36 +1,10 @@
 //! A source and receivers, each in a context of its own, that take turns.
 
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lbm_io::options::Options;
-use lbm_io::{Context, Delivery, Events, ReceiverId, SendFlags, SourceId, Sources};
+use lbm_io::{Context, Delivery, Events, Loss, ReceiverId, SendFlags, SourceId, Sources, Stream};
 use lbm_queue_io::{Assigned, Consumption, Index, QueueEvents, Queues, ReceiverEvent, SourceEvent};
-
-/// Options that keep tests on one host apart: a group and ports of their own.
-pub(crate) fn lines(transport: &str) -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let n = std::process::id().wrapping_mul(16) + NEXT.fetch_add(1, Ordering::Relaxed);
-    let group = format!("239.{}.{}.{}", 192 + (n >> 16) % 60, n >> 8 & 255, 1 + n % 250);
-    let port = 20_000 + n % 20_000;
-    let mut lines = format!(
-        "context default_interface 127.0.0.1
-        context resolver_multicast_address {group}
-        context resolver_multicast_port {port}
-        source transport {transport}
-        source transport_lbtrm_multicast_address {group}
-        source transport_lbtrm_destination_port {}
-        source implicit_batching_minimum_length 1\n",
-        port + 1
-    );
-    for name in ["transport_lbtrm_source_port", "transport_tcp_port", "request_tcp_port", "transport_lbtru_port"] {
-        for end in ["low", "high"] {
-            writeln!(lines, "context {name}_{end} 0").expect("a text");
-        }
-    }
-    lines
-}
 
 pub(crate) fn options(lines: &str) -> Options {
     let mut options = Options::new();
@@ -45,6 +19,8 @@ pub(crate) struct Seen {
     pub(crate) had: Vec<(u64, bool, Option<Index>)>,
     /// Messages without a queue.
     pub(crate) plain: usize,
+    /// Numbers that the transport has lost.
+    pub(crate) lost: u32,
     pub(crate) later: bool,
     pub(crate) source: Vec<SourceEvent>,
     pub(crate) receiver: Vec<ReceiverEvent>,
@@ -53,6 +29,10 @@ pub(crate) struct Seen {
 impl Events for Seen {
     fn message(&mut self, _: &mut Sources, _: &Delivery<'_>) {
         self.plain += 1;
+    }
+
+    fn lost(&mut self, _: &mut Sources, _: &Stream<'_>, loss: Loss) {
+        self.lost += loss.count;
     }
 }
 
@@ -125,6 +105,11 @@ impl Sender {
             Err(refused) => assert!(refused.is_passing(), "{refused}"),
         }
         sent.is_ok()
+    }
+
+    /// Bytes that the session has handed to the system, to all receivers.
+    pub(crate) fn bytes(&mut self) -> u64 {
+        self.program.context.stats().sending.iter().map(|session| session.sent.bytes).sum()
     }
 
     pub(crate) fn in_flight(&self) -> usize {

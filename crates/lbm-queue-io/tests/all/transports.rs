@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use lbm_io::SendFlags;
 use lbm_queue_io::{AddError, Index, NotAdmitted, QueuesStats, ReceiverEvent, SendRefused, SourceEvent};
+use lbm_trials::lines::lines;
 
-use crate::rig::{Program, Sender, lines, options, ready, until};
+use crate::rig::{Program, Sender, options, ready, until};
 
 const SETS: &str = "source umq_ulb_application_set 0:10;1:20
     source umq_ulb_events MSG_COMPLETE|RCV_READY
@@ -69,6 +70,69 @@ fn receivers_of_a_set_share_what_is_sent_by_tcp() {
 #[test]
 fn receivers_of_a_set_share_what_is_sent_in_shared_memory() {
     shares("lbtipc");
+}
+
+/// Bytes that go to three receivers of one set while 400 messages of 1,000 bytes are consumed, of which some come in pieces.
+fn bytes_for_one_set(behavior: &str, ordered: &str) -> u64 {
+    let more =
+        format!("source transport_source_side_filtering_behavior {behavior}\nreceiver ordered_delivery {ordered}\n");
+    let base = lines("tcp") + &one_set() + &more;
+    let mut sender = Sender::new(&base);
+    let mut receivers: Vec<Program> = [10, 10, 10].map(|kind| Program::receiving(&of_type(&base, kind))).into();
+    ready(&mut sender, &mut receivers, 3);
+    let before = sender.bytes();
+    for number in 0..400u64 {
+        let bytes = if number % 100 == 7 { 100_000 } else { 1_000 };
+        while !sender.send(bytes, None) {
+            sender.program.turn();
+            receivers.iter_mut().for_each(Program::turn);
+        }
+    }
+    until(&mut sender, &mut receivers, "all is consumed", |sender, _| sender.in_flight() == 0);
+    let each: Vec<usize> = receivers.iter().map(|receiver| receiver.seen.had.len()).collect();
+    assert_eq!(each.iter().sum::<usize>(), 400, "{behavior}, {ordered}: each once, {each:?}");
+    assert!(each.iter().all(|had| *had > 50), "{behavior}, {ordered}: {each:?}");
+    let lost: u32 = receivers.iter().map(|receiver| receiver.seen.lost).sum();
+    assert_eq!(lost, 0, "{behavior}, {ordered}: what is for others is not lost");
+    sender.bytes() - before
+}
+
+#[test]
+fn a_source_that_filters_sends_a_message_to_the_receiver_alone_that_is_to_have_it() {
+    let payloads = 396 * 1_000 + 4 * 100_000;
+    assert!(bytes_for_one_set("inclusion", "1") > 3 * payloads);
+    for ordered in ["1", "-1"] {
+        let sent = bytes_for_one_set("ulb", ordered);
+        assert!((payloads..payloads + payloads / 10).contains(&sent), "{sent} bytes, order {ordered}");
+    }
+}
+
+/// Of a set that cannot be reached by itself all hear the message; of two sets one copy goes to each receiver that has it, once.
+#[test]
+fn a_source_that_filters_reaches_the_receivers_of_all_sets_and_of_one_that_comes_back() {
+    let base = lines("tcp") + SETS + "source transport_source_side_filtering_behavior ulb\n";
+    let mut sender = Sender::new(&base);
+    let mut receivers: Vec<Program> = [10, 10, 20].map(|kind| Program::receiving(&of_type(&base, kind))).into();
+    ready(&mut sender, &mut receivers, 3);
+    (0..50).for_each(|_| assert!(sender.send(100, None)));
+    until(&mut sender, &mut receivers, "all is consumed", |sender, _| sender.in_flight() == 0);
+    // A receiver goes, and another one comes on a connection of its own.
+    receivers.remove(0);
+    receivers.push(Program::receiving(&of_type(&base, 10)));
+    until(&mut sender, &mut receivers, "the new one is ready", |_, receivers| {
+        receivers[2].seen.receiver.iter().any(|event| matches!(event, ReceiverEvent::Registered { .. }))
+    });
+    ready(&mut sender, &mut receivers, 3);
+    (50..150).for_each(|_| {
+        while !sender.send(100, None) {
+            sender.program.turn();
+            receivers.iter_mut().for_each(Program::turn);
+        }
+    });
+    until(&mut sender, &mut receivers, "all is consumed", |sender, _| sender.in_flight() == 0);
+    assert_eq!(receivers[1].seen.had.iter().map(|(number, ..)| *number).collect::<BTreeSet<_>>().len(), 150);
+    assert!(receivers[2].seen.had.len() > 20, "{} came to the new one", receivers[2].seen.had.len());
+    assert!(receivers.iter().all(|receiver| receiver.seen.lost == 0));
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(super) struct Member {
     pending: u16,
     pub(super) heard_at: u64,
     pub(super) asked_at: u64,
+    /// By which its owner reaches it alone, if there is such a way.
+    pub(super) line: Option<u32>,
     /// The round of its last message.
     round: u64,
 }
@@ -129,6 +131,7 @@ impl Members {
             pending: 0,
             heard_at: now,
             asked_at: 0,
+            line: None,
             round: 0,
         };
         let place = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());

@@ -97,6 +97,9 @@ pub struct Transmission<'a> {
     pub headers: &'a MessageHeaders,
     /// The data.
     pub payload: &'a [u8],
+    /// The lines of all receivers that it is for, as told with [`Source::question`]; empty: one of them has none, or the message is for one whose
+    /// line is not known.
+    pub lines: &'a [u32],
 }
 
 /// See the module.
@@ -104,6 +107,8 @@ pub struct Transmission<'a> {
 pub struct Source {
     id: u32,
     topic: u32,
+    /// Session and topic of the source: sources of several sessions of a program may have one id.
+    origin: [u8; 32],
     config: SourceConfig,
     members: Members,
     flight: Flight,
@@ -112,6 +117,7 @@ pub struct Source {
     /// The message that is to be sent, and for which sets.
     to_send: VecDeque<(u64, u16)>,
     headers: MessageHeaders,
+    lines: Vec<u32>,
     announcements: Vec<Vec<u8>>,
     events: Vec<SourceEvent>,
     refused: bool,
@@ -121,19 +127,22 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source without receivers. `id` tells it from all others, those before it included; `topic` is its index in the session. Of more
-    /// than [`SETS_MAX`] application sets those beyond are left out.
-    pub fn new(now: u64, id: u32, topic: u32, mut config: SourceConfig, random: u64) -> Self {
+    /// A source without receivers. `id` is what it is advertised under; its topic's index in the session and
+    /// [`Transport::originating_id`](lbm::wire::lbmr::Transport::originating_id) tell it from all others. Of more than [`SETS_MAX`] application
+    /// sets those beyond are left out.
+    pub fn new(now: u64, id: u32, (topic, origin): (u32, [u8; 32]), mut config: SourceConfig, random: u64) -> Self {
         config.sets.truncate(SETS_MAX);
         let sets = config.sets.len();
         Self {
             id,
             topic,
+            origin,
             members: Members::new(sets, config.indices_max, random),
             flight: Flight::new(sets),
             waiting: vec![0; sets],
             to_send: VecDeque::new(),
             headers: MessageHeaders::default(),
+            lines: Vec::new(),
             announcements: Vec::new(),
             events: Vec::new(),
             refused: false,
@@ -292,7 +301,7 @@ impl Source {
         }
         let (stamp, _) = *self.to_send.front()?;
         let payload = &self.flight.get(stamp)?.payload;
-        Some(Transmission { headers: &self.headers, payload })
+        Some(Transmission { headers: &self.headers, payload, lines: &self.lines })
     }
 
     /// Writes the headers of a message for those of the sets for which it has not been sent. False: there is none.
@@ -300,7 +309,8 @@ impl Source {
         let Some(message) = self.flight.get(stamp) else { return false };
         self.headers.clear();
         self.headers.push(&Ulb::MessageId(MessageId { source: self.id, stamp }));
-        let mut any = false;
+        self.lines.clear();
+        let (mut any, mut known) = (false, true);
         for set in (0..self.waiting.len() as u16).filter(|set| mask & 1 << set != 0) {
             let Some(state) = self.flight.state(stamp, set) else { continue };
             let Standing::Assigned { place, sent_at: None } = state.standing else { continue };
@@ -308,6 +318,13 @@ impl Source {
             let again = if state.was_sent { state.times.saturating_sub(1).max(1) } else { 0 };
             self.headers.push(&Ulb::Assignment(Assignment { source: self.id, receiver: member.id, set, again }));
             any = true;
+            match member.line {
+                Some(line) if !self.lines.contains(&line) => self.lines.push(line),
+                line => known &= line.is_some(),
+            }
+        }
+        if !known {
+            self.lines.clear();
         }
         if let Some(index) = &message.index {
             self.headers.push(&Ulb::Index(index.borrowed()));
@@ -367,11 +384,26 @@ impl Source {
         }
     }
 
-    /// A control message that has come to the request port; what is put into `answers` goes back. Whether any of it was for this source.
+    /// A control message that has come to the request port, by `line`, if its receiver can be sent to by itself; what is put into `answers` goes
+    /// back. Whether any of it was for this source.
     ///
     /// # Errors
     /// A header of queuing is cut short: what was read before it counts.
-    pub fn question(&mut self, now: u64, message: &Wire<'_>, answers: &mut Vec<u8>) -> Result<bool, WireError> {
+    pub fn question(
+        &mut self,
+        now: u64,
+        line: Option<u32>,
+        message: &Wire<'_>,
+        answers: &mut Vec<u8>,
+    ) -> Result<bool, WireError> {
+        let to = message.headers().flatten().find_map(|header| match Ulb::of(&header) {
+            Ok(Some(Ulb::Origin(origin))) => Some(origin),
+            _ => None,
+        });
+        // A receiver of another make does not say to which source of this id it speaks.
+        if to.is_some_and(|to| to != self.origin) {
+            return Ok(false);
+        }
         // Of whom the load is that a message tells.
         let (mut speaker, mut is_ours) = (None, false);
         for header in message.headers() {
@@ -395,6 +427,9 @@ impl Source {
                 Some(Ulb::Load(load)) => speaker.into_iter().for_each(|place| self.members.note_load(place, load)),
                 _ => {}
             }
+        }
+        if let Some(member) = speaker.and_then(|place| self.members.get_mut(place)) {
+            member.line = line;
         }
         Ok(is_ours)
     }

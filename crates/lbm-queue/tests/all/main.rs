@@ -1,6 +1,5 @@
 //! Tests of sources and receivers of queues together.
 
-mod random;
 mod rules;
 mod seeds;
 mod tshark;

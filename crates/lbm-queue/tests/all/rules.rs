@@ -4,7 +4,7 @@ use lbm::wire::Writer;
 use lbm::wire::lbmc::{self, Kind, Message, Messages, NEXT_DATA};
 use lbm_queue::receiver::{Receiver, ReceiverConfig, ReceiverEvent, Verdict};
 use lbm_queue::source::{Events, NotAdmitted, SetConfig, Source, SourceConfig, SourceEvent, TypeConfig};
-use lbm_queue::wire::{Load, Refusal, Ulb, control};
+use lbm_queue::wire::{Joins, Load, Refusal, Registration, Ulb, control};
 use lbm_queue::{Index, MessageId};
 
 const MS: u64 = 1_000_000;
@@ -37,7 +37,7 @@ impl Rig {
     fn new(config: SourceConfig) -> Self {
         Self {
             now: SECOND,
-            source: Source::new(SECOND, 5, 42, config, 1),
+            source: Source::new(SECOND, 5, (42, [1; 32]), config, 1),
             receivers: Vec::new(),
             had: Vec::new(),
             deaf: Vec::new(),
@@ -52,7 +52,7 @@ impl Rig {
 
     fn join_as(&mut self, config: ReceiverConfig) -> usize {
         let mut receiver = Receiver::new(config, self.receivers.len() as u64 + 1);
-        receiver.found(self.now, 1, 5, 42);
+        receiver.found(self.now, 1, 5, (42, [1; 32]));
         self.receivers.push(receiver);
         self.had.push(Vec::new());
         self.turn();
@@ -99,7 +99,7 @@ impl Rig {
                 let (mut said, mut answers) = (Vec::new(), Vec::new());
                 receiver.output(|_, bytes| said.extend_from_slice(bytes));
                 for message in Messages::new(&said) {
-                    self.source.question(self.now, &message.expect("ours"), &mut answers).expect("ours");
+                    self.source.question(self.now, None, &message.expect("ours"), &mut answers).expect("ours");
                 }
                 for message in Messages::new(&answers) {
                     receiver.control(self.now, 1, &message.expect("ours")).expect("ours");
@@ -265,11 +265,108 @@ fn reports_of_strangers_and_broken_headers_change_nothing() {
     );
     let (message, _) = Message::decode(&bytes).expect("ours");
     let mut answers = Vec::new();
-    rig.source.question(rig.now, &message, &mut answers).expect("whole");
+    rig.source.question(rig.now, None, &message, &mut answers).expect("whole");
     assert_eq!((rig.source.in_flight(), rig.source.stats().late_reports), (1, 2));
     assert_eq!(rig.source.stats().unknown_receivers, 2);
     let broken = [8, 50, 0, 10, 0xFF, 6, 15, 3, 0, 0];
     let (message, _) = Message::decode(&broken).expect("the frame is whole");
-    rig.source.question(rig.now, &message, &mut answers).expect_err("15 ids have no room there");
+    rig.source.question(rig.now, None, &message, &mut answers).expect_err("15 ids have no room there");
     rig.receivers[receiver].control(rig.now, 1, &message).expect_err("nor at a receiver");
+}
+
+/// Sources of two sessions of one program may have the same index, and then the same id: each hears what is meant for it.
+#[test]
+fn of_two_sources_with_one_id_the_one_that_is_meant_is_heard() {
+    let mut sources = [1, 2].map(|origin| Source::new(SECOND, 5, (42, [origin; 32]), config(1), 1));
+    let mut receivers = [1, 2].map(|origin| {
+        let mut receiver = Receiver::new(ReceiverConfig::default(), origin.into());
+        receiver.found(SECOND, 1, 5, (42, [origin; 32]));
+        receiver
+    });
+    // A receiver of another make does not say whom it means: all that may be meant hear it.
+    let registration = |receiver| {
+        let joins = Joins { kind: 0, takes_indices: true, port: 0, address: std::net::Ipv4Addr::UNSPECIFIED };
+        Ulb::Registration(Registration { reg_id: 9, command: 1, source: 5, receiver, joins: Some(joins) })
+    };
+    let mut heard_by = |said: &[u8]| {
+        let (message, _) = Message::decode(said).expect("ours");
+        let hears = |source: &mut Source| source.question(SECOND, None, &message, &mut Vec::new()).expect("ours");
+        sources.each_mut().map(hears)
+    };
+    for (at, receiver) in receivers.iter_mut().enumerate() {
+        receiver.on_timer(SECOND);
+        let mut said = Vec::new();
+        receiver.output(|_, bytes| said.extend_from_slice(bytes));
+        assert_eq!(heard_by(&said), [at == 0, at == 1]);
+    }
+    let mut of_others = Vec::new();
+    assert!(control(&mut of_others, &[Ulb::TopicIndex(42), registration(77)]));
+    assert_eq!(heard_by(&of_others), [true, true]);
+    assert_eq!(sources.map(|source| source.receivers().0), [2, 2]);
+}
+
+/// A receiver of two sources with one id tells the one whose message it was.
+#[test]
+fn what_was_consumed_of_two_sources_with_one_id_is_told_to_both() {
+    let mut rigs = [1, 2].map(|origin| {
+        let mut source = Source::new(SECOND, 5, (42, [origin; 32]), config(1), 1);
+        source.on_timer(SECOND);
+        source
+    });
+    let mut receiver = Receiver::new(ReceiverConfig::default(), 1);
+    (1..=2).for_each(|origin| receiver.found(SECOND, u32::from(origin), 5, (42, [origin; 32])));
+    let turn = |receiver: &mut Receiver, sources: &mut [Source; 2], now: u64| {
+        receiver.on_timer(now);
+        let mut said: Vec<(u32, Vec<u8>)> = Vec::new();
+        receiver.output(|stream, bytes| said.push((stream, bytes.to_vec())));
+        for (stream, said) in said {
+            let mut answers = Vec::new();
+            for message in Messages::new(&said) {
+                let source = &mut sources[stream as usize - 1];
+                source.question(now, None, &message.expect("ours"), &mut answers).expect("ours");
+            }
+            for message in Messages::new(&answers) {
+                receiver.control(now, stream, &message.expect("ours")).expect("ours");
+            }
+        }
+        let mut own = Vec::new();
+        for (at, source) in sources.iter_mut().enumerate() {
+            source.on_timer(now);
+            let stream = at as u32 + 1;
+            for bytes in source.announcements().collect::<Vec<_>>() {
+                receiver.control(now, stream, &Message::decode(&bytes).expect("ours").0).expect("ours");
+            }
+            while let Some(transmission) = source.to_send() {
+                let mut bytes = [0; 500];
+                let mut w = Writer::new(&mut bytes);
+                let encoded = transmission
+                    .headers
+                    .with(|headers| lbmc::encode(&mut w, Kind::Message, 42, 0, headers, NEXT_DATA, b"x"));
+                encoded.expect("fits");
+                let (message, _) = Message::decode(w.written()).expect("ours");
+                if let Verdict::Own { id, .. } = receiver.message(now, stream, &message.headers()) {
+                    own.push(id);
+                }
+                source.transmitted(now);
+            }
+        }
+        own
+    };
+    let mut own = Vec::new();
+    for step in 0..20 {
+        if step == 10 {
+            for source in &mut rigs {
+                source.send(SECOND, b"x", None).expect("room");
+            }
+        }
+        own.extend(turn(&mut receiver, &mut rigs, SECOND + step * 100 * MS));
+    }
+    assert_eq!(own.len(), 2, "one of each");
+    assert_eq!(own[0], own[1], "under one name");
+    for id in own {
+        receiver.consumed(4 * SECOND, id);
+    }
+    turn(&mut receiver, &mut rigs, 4 * SECOND);
+    assert_eq!(rigs.map(|source| source.in_flight()), [0, 0]);
+    assert_eq!(receiver.pending(), 0);
 }

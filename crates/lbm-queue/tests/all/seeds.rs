@@ -1,16 +1,11 @@
-//! Worlds by seed: `QUOTEWAY_SEED=n` runs one, `QUOTEWAY_SEEDS=n` so many.
+//! Worlds by seed: `QUOTEWAY_SEED=n` runs one, `QUOTEWAY_SEEDS=n` so many (`QUOTEWAY_SEEDS=10000 cargo test -p lbm-queue --test all kills_freezes`
+//! is the number that the goal names).
 
 use std::collections::HashMap;
 
-use crate::world::{Setup, World};
+use lbm_trials::seeds::each_seed;
 
-fn each_seed(count: u64, run: impl Fn(u64)) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    if let Some(seed) = number("QUOTEWAY_SEED") {
-        return run(seed);
-    }
-    (1..=number("QUOTEWAY_SEEDS").unwrap_or(count)).for_each(run);
-}
+use crate::world::{Setup, World};
 
 fn run(seed: u64, setup: Setup) -> World {
     let mut world = World::new(seed, setup);
@@ -54,11 +49,4 @@ fn after_a_kill_an_index_goes_on_in_order_at_another_receiver() {
 #[test]
 fn slow_receivers_and_a_small_flight_lose_nothing() {
     each_seed(30, |seed| drop(run(seed, Setup { flight_size: 3, work_ms: 300, messages: 60, ..Setup::default() })));
-}
-
-/// The number of worlds that the goal names: `cargo test -p lbm-queue --test all -- --ignored ten_thousand`.
-#[test]
-#[ignore = "takes minutes"]
-fn ten_thousand_worlds_lose_nothing() {
-    each_seed(10_000, |seed| run(seed, Setup::default()).check_order(seed, false));
 }

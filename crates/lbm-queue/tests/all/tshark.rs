@@ -1,8 +1,7 @@
 //! Stock Wireshark reads every message of queuing: no errors. Needs `tshark` (Debian package `tshark`); `QUOTEWAY_TSHARK` names another
 //! binary, or is `none` where there is none.
 
-use std::net::Ipv4Addr;
-use std::process::Command;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lbm::wire::Writer;
 use lbm::wire::lbmc::{self, Kind, NEXT_DATA};
@@ -11,6 +10,7 @@ use lbm_queue::wire::{
     Answer, Assignment, IndexRef, Joins, Load, MessageHeaders, Refusal, Registration, RegistrationResponse, Ulb,
     control,
 };
+use lbm_trials::capture::{self, Readable, Written};
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 10);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 20);
@@ -23,12 +23,12 @@ fn messages() -> Vec<Vec<u8>> {
     let ids: Vec<u8> = (0..3u64).flat_map(|stamp| [5u64.to_be_bytes(), stamp.to_be_bytes()].concat()).collect();
     let alive = |answer| Ulb::Keepalive { answer, reg_id: 6, source: 5, receiver: 6 };
     let controls: [&[Ulb<'_>]; 8] = [
-        &[Ulb::TopicIndex(42), Ulb::Registration(registration)],
+        &[Ulb::TopicIndex(42), Ulb::Origin([7; 32]), Ulb::Registration(registration)],
         &[Ulb::TopicIndex(42), Ulb::Registration(Registration { joins: None, ..registration })],
         &[Ulb::TopicIndex(42), response(Answer::Registered { source: 5, receiver: 6, set: 1 })],
         &[Ulb::TopicIndex(42), response(Answer::Left { source: 5, receiver: 6 })],
         &[Ulb::TopicIndex(42), response(Answer::Refused(Refusal::ReceiverType))],
-        &[Ulb::Consumed { source: 5, receiver: 6, set: 1, ids: &ids }],
+        &[Ulb::Origin([7; 32]), Ulb::Consumed { source: 5, receiver: 6, set: 1, ids: &ids }],
         &[Ulb::TopicIndex(42), alive(None), alive(None)],
         &[alive(Some(1)), Ulb::Load(Load { sources: 3, messages: 300 })],
     ];
@@ -56,56 +56,23 @@ fn messages() -> Vec<Vec<u8>> {
     all
 }
 
-/// A classic pcap file: each piece a segment of one connection from the source's port.
-fn capture(pieces: &[Vec<u8>]) -> Vec<u8> {
-    let mut out = 0xA1B2_C3D4u32.to_le_bytes().to_vec();
-    out.extend_from_slice(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 1, 0, 0, 0]);
-    for (n, piece) in pieces.iter().enumerate() {
-        // A connection of its own each: nothing is out of order then.
-        let mut segment = [14391u16.to_be_bytes(), (20_000 + n as u16).to_be_bytes()].concat();
-        segment.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0]);
-        segment.extend_from_slice(piece);
-        let mut ip = vec![0x45, 0];
-        ip.extend_from_slice(&(segment.len() as u16 + 20).to_be_bytes());
-        ip.extend_from_slice(&[0, 0, 0x40, 0, 16, 6, 0, 0]);
-        ip.extend_from_slice(&SOURCE.octets());
-        ip.extend_from_slice(&RECEIVER.octets());
-        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
-        frame.extend_from_slice(&ip);
-        frame.extend_from_slice(&segment);
-        for field in [1_700_000_000 + n as u32, 0, frame.len() as u32, frame.len() as u32] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-        out.extend_from_slice(&frame);
-    }
-    out
-}
-
 #[test]
 fn wireshark_reads_every_message_of_queuing() {
-    let tshark = std::env::var("QUOTEWAY_TSHARK").unwrap_or_else(|_| "tshark".to_owned());
-    if tshark == "none" {
-        return;
-    }
+    let Some(tshark) = capture::tshark() else { return };
     let pieces = messages();
-    let file = std::env::temp_dir().join(format!("lbm-queue-{}.pcap", std::process::id()));
-    std::fs::write(&file, capture(&pieces)).expect("written");
-    let run = |more: &[&str]| {
-        let mut command = Command::new(&tshark);
-        command.arg("-r").arg(&file).args(more);
-        let output = command.output().expect("tshark runs (QUOTEWAY_TSHARK=none where there is none)");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
+    let (from, to) = (SocketAddrV4::new(SOURCE, 14391), SocketAddrV4::new(RECEIVER, 0));
+    let file = Written::new("lbm-queue", &capture::pcap(&pieces, from, to));
+    let capture = Readable::new(&tshark, file.path(), &[]);
     let values = |field: &str| -> Vec<String> {
-        let text = run(&["-T", "fields", "-e", field, "-Y", field]);
         // Numbers are shown in hexadecimal.
         let number =
             |value: &str| u64::from_str_radix(value.trim_start_matches("0x"), 16).map(|number| number.to_string());
-        let row = |line: &str| line.split(',').map(|v| number(v).unwrap_or_else(|_| v.to_owned())).collect::<Vec<_>>();
-        text.lines().map(|line| row(line).join(",")).collect()
+        let row =
+            |line: &String| line.split(',').map(|v| number(v).unwrap_or_else(|_| v.to_owned())).collect::<Vec<_>>();
+        capture.field(field).iter().map(|line| row(line).join(",")).collect()
     };
-    let errors = run(&["-q", "-z", "expert,error"]);
-    let read = values("lbmc");
+    capture.check(None);
+    assert_eq!(capture.count("lbmc"), pieces.len(), "each piece is read as LBMC");
     let wanted = [
         ("lbmc.umq_reg.reg_ulb_rcv.rcv_type_id", vec!["10"]),
         ("lbmc.umq_reg.ulb_rcv_dereg.assign_id", vec!["6"]),
@@ -123,8 +90,5 @@ fn wireshark_reads_every_message_of_queuing() {
     ]
     .map(|(field, values)| (field, values.into_iter().map(str::to_owned).collect::<Vec<_>>()));
     let found = wanted.clone().map(|(field, _)| (field, values(field)));
-    std::fs::remove_file(&file).expect("removed");
-    assert!(!errors.contains("Errors"), "{errors}");
-    assert_eq!(read.len(), pieces.len(), "each piece is read as LBMC");
     assert_eq!(found, wanted);
 }

@@ -10,11 +10,12 @@ use lbm_queue::receiver::{Receiver, ReceiverConfig, Verdict};
 use lbm_queue::source::{Events, SetConfig, Source, SourceConfig, SourceEvent, TypeConfig};
 use lbm_queue::{Index, MessageId};
 
-use crate::random::Random;
+use lbm_trials::seeds::Random;
 
 pub(crate) const MS: u64 = 1_000_000;
 const STREAM: u32 = 3;
 const TOPIC: u32 = 42;
+const ORIGIN: [u8; 32] = [1; 32];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Node {
@@ -153,7 +154,7 @@ impl World {
             queue: BinaryHeap::new(),
             acts: HashMap::new(),
             serial: 0,
-            source: Source::new(1_000 * MS, 77, TOPIC, config, seed),
+            source: Source::new(1_000 * MS, 77, (TOPIC, ORIGIN), config, seed),
             frozen_until: 0,
             programs: Vec::new(),
             had: vec![Vec::new(); setup.sets.len()],
@@ -190,7 +191,7 @@ impl World {
             ..ReceiverConfig::default()
         };
         let mut receiver = Receiver::new(config, self.lives);
-        receiver.found(self.now, STREAM, 77, TOPIC);
+        receiver.found(self.now, STREAM, 77, (TOPIC, ORIGIN));
         let now = self.now;
         Program {
             receiver,
@@ -395,7 +396,7 @@ impl World {
     fn up(&mut self, from: usize, life: u64, bytes: &[u8]) {
         let (now, mut answers) = (self.now, Vec::new());
         for message in Messages::new(bytes) {
-            self.source.question(now, &message.expect("ours"), &mut answers).expect("ours");
+            self.source.question(now, None, &message.expect("ours"), &mut answers).expect("ours");
         }
         self.pump();
         if !answers.is_empty() && !self.is_cut(from) {

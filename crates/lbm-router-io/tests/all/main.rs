@@ -3,4 +3,5 @@
 mod capture;
 mod peers;
 mod rig;
+mod stores;
 mod topics;

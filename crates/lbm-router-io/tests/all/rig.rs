@@ -1,9 +1,7 @@
 //! Domains of this host, programs in them, routers between them, all in one thread.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use lbm::transport::EndReason;
@@ -14,30 +12,9 @@ use lbm_router_io::{Config, RouterServer};
 /// Longer than anything takes on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
-static NEXT: AtomicU32 = AtomicU32::new(0);
-
 /// Lines of options by which a domain has a group of its own, and its programs take any ports.
 pub(crate) fn domain(transport: &str) -> Vec<String> {
-    let n = std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed);
-    let group = format!("239.68.{}.{}", n >> 8 & 255, n & 255);
-    // With one for data behind it.
-    let port = 20_000 + n % 10_000 * 2;
-    let mut lines = format!(
-        "context default_interface 127.0.0.1
-        context resolver_multicast_address {group}
-        context resolver_multicast_port {port}
-        source transport {transport}
-        source transport_lbtrm_multicast_address {group}
-        source transport_lbtrm_destination_port {}
-        source implicit_batching_minimum_length 1",
-        port + 1
-    );
-    for name in ["transport_lbtrm_source_port", "transport_tcp_port", "request_tcp_port", "transport_lbtru_port"] {
-        for end in ["low", "high"] {
-            write!(lines, "\ncontext {name}_{end} 0").expect("a text");
-        }
-    }
-    lines.lines().map(|line| line.trim().to_owned()).collect()
+    lbm_trials::lines::lines(transport).lines().map(str::to_owned).collect()
 }
 
 pub(crate) fn options(lines: &[String]) -> Options {

@@ -180,3 +180,64 @@ fn interest_that_nobody_renews_is_over() {
     }
     assert_eq!(router.router().topics().count(), 0);
 }
+
+/// Both domains resolve topics by a service of their own, and by nothing else.
+#[test]
+fn topics_cross_between_domains_of_resolution_services() {
+    let mut services = [(), ()].map(|()| {
+        let address = "127.0.0.1:0".parse().expect("an address");
+        lbm_io::Srs::new(&lbm_io::SrsConfig::new(address)).expect("a service")
+    });
+    let mut of_service = services.iter().map(|service| {
+        let mut lines = domain("tcp");
+        lines.push("context resolver_disable_udp_topic_resolution 1".to_owned());
+        lines.push(format!("context resolver_service {}", service.address()));
+        lines
+    });
+    let (one, two) = (of_service.next().expect("two"), of_service.next().expect("two"));
+    let text = format!("name = 'a'\ninterest_timeout_s = 3{}{}", endpoint(1, &one), endpoint(2, &two));
+    let mut router = router(&text, Path::new(""));
+    let (mut publisher, mut subscriber) = (Program::new(&one, &[]), Program::new(&two, &[]));
+    let topics = ["md.a", "md.b", "other"];
+    let sources = topics.map(|topic| publisher.context.source(topic, &publisher.options).expect("a source"));
+    let wildcard = subscriber.context.wildcard("^md", &subscriber.options).expect("a receiver");
+    let mut run = |what: &str,
+                   router: &mut lbm_router_io::RouterServer,
+                   publisher: &mut Program,
+                   subscriber: &mut Program,
+                   holds: &dyn Fn(&Program, &lbm_router_io::RouterServer) -> bool| {
+        let began = std::time::Instant::now();
+        while !holds(subscriber, router) {
+            assert!(began.elapsed() < crate::rig::PATIENCE, "{what}: {}", router.report().join("\n"));
+            for source in sources {
+                let _ = publisher.context.send(source, b"now", SendFlags::FLUSH | SendFlags::NONBLOCK);
+            }
+            for service in &mut services {
+                service.poll(Some(Duration::ZERO)).expect("a turn");
+            }
+            router.poll(Duration::from_micros(200)).expect("a turn");
+            publisher.turn();
+            subscriber.turn();
+        }
+    };
+    run("both topics", &mut router, &mut publisher, &mut subscriber, &|subscriber, _| {
+        subscriber.seen.count("md.a") > 20 && subscriber.seen.count("md.b") > 20
+    });
+    assert_eq!((subscriber.seen.count("other"), router.router().topics().count()), (0, 2));
+    // Nobody says again what is wanted: the service is asked, and the topics go on.
+    let began = std::time::Instant::now();
+    run("ten seconds", &mut router, &mut publisher, &mut subscriber, &|_, _| began.elapsed() > Duration::from_secs(10));
+    let there = subscriber.seen.count("md.a");
+    run("more", &mut router, &mut publisher, &mut subscriber, &|subscriber, _| {
+        subscriber.seen.count("md.a") > there + 20
+    });
+    subscriber.context.receiver("other", &subscriber.options).expect("a receiver");
+    run("another topic", &mut router, &mut publisher, &mut subscriber, &|subscriber, _| {
+        subscriber.seen.count("other") > 20
+    });
+    subscriber.context.remove_receiver(wildcard);
+    run("the pattern is over", &mut router, &mut publisher, &mut subscriber, &|_, router| {
+        router.router().wanted() == 1
+    });
+    assert_eq!(subscriber.seen.lost, 0);
+}

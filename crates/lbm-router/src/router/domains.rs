@@ -4,8 +4,8 @@ use std::net::SocketAddrV4;
 
 use super::portal::{Lease, Other};
 use super::stream::{Serving, Up, key};
-use super::tables::Router;
-use crate::action::{Action, Forward};
+use super::tables::{Router, endpoint_told};
+use crate::action::{Action, Forward, SourceFound};
 use crate::ids::{Path, PortalId, RouterId, StreamId};
 use crate::interest::Interest;
 use crate::origin::Origin;
@@ -16,12 +16,14 @@ impl Router {
     pub fn heard(&mut self, now: u64, portal: PortalId, interest: &Interest, forward: &mut impl Forward) {
         let (timeout, max) = (self.limits.interest_timeout_ns, self.limits.interests_max);
         let passes = self.portal(portal).is_some_and(|portal| portal.passes_interest(interest));
-        let Some(endpoint) = self.endpoint(portal) else { return };
+        // Counted by its name.
+        let Some(endpoint) = endpoint_told(&mut self.portals, portal, &mut self.stats) else { return };
         let (until, ask_at) = (now.saturating_add(timeout), now.saturating_add(timeout / 3));
         if let Some(heard) = endpoint.heard.get_mut(interest) {
             *heard = Lease { until, ask_at };
             return;
         }
+        // Interest that the configuration lets not pass is not even refused.
         if !passes {
             return;
         }
@@ -44,7 +46,8 @@ impl Router {
 
     /// Nobody in the domain wants it any more.
     pub fn unheard(&mut self, now: u64, portal: PortalId, interest: &Interest, forward: &mut impl Forward) {
-        let Some(endpoint) = self.endpoint(portal) else { return };
+        // Counted by its name.
+        let Some(endpoint) = endpoint_told(&mut self.portals, portal, &mut self.stats) else { return };
         let domain = endpoint.config.domain;
         if endpoint.heard.remove(interest).is_some() && self.interests.set_here(interest, domain, false) {
             self.interest_changed(now, interest, forward);
@@ -58,13 +61,14 @@ impl Router {
         now: u64,
         portal: PortalId,
         number: u32,
-        (origin, topic): (Origin, &str),
+        found: SourceFound<'_>,
         forward: &mut impl Forward,
     ) -> bool {
         let max = self.limits.sources_max;
-        let passes = self.portal(portal).is_some_and(|portal| portal.passes(topic));
-        let Some(endpoint) = self.endpoint(portal) else { return false };
-        if !passes || origin.domain() != endpoint.config.domain || endpoint.streams.contains_key(&number) {
+        let passes = self.portal(portal).is_some_and(|portal| portal.passes(found.topic));
+        // Counted by its name.
+        let Some(endpoint) = endpoint_told(&mut self.portals, portal, &mut self.stats) else { return false };
+        if !passes || found.origin.domain() != endpoint.config.domain || endpoint.streams.contains_key(&number) {
             return false;
         }
         if endpoint.streams.len() >= max {
@@ -72,7 +76,7 @@ impl Router {
             return false;
         }
         let cost = endpoint.config.cost;
-        let id = self.stream_for(origin, topic);
+        let id = self.stream_for(found);
         if let Some(endpoint) = self.endpoint(portal) {
             endpoint.streams.insert(number, id);
         }
@@ -82,7 +86,12 @@ impl Router {
 
     /// The source of a number is over (or is not received any more).
     pub fn source_gone(&mut self, now: u64, portal: PortalId, number: u32, why: Gone, forward: &mut impl Forward) {
-        let Some(id) = self.endpoint(portal).and_then(|endpoint| endpoint.streams.remove(&number)) else { return };
+        // A source that was not taken has no end.
+        let Some(id) = endpoint_told(&mut self.portals, portal, &mut self.stats)
+            .and_then(|endpoint| endpoint.streams.remove(&number))
+        else {
+            return;
+        };
         self.remove_up(now, id, key(portal, number), why, forward);
     }
 
@@ -97,9 +106,12 @@ impl Router {
         message: &[u8],
         forward: &mut impl Forward,
     ) {
-        let Some(of) = self.portals.get_mut(portal.0 as usize) else { return };
-        of.stats.messages_in += 1;
-        let Some(id) = of.endpoint().and_then(|endpoint| endpoint.streams.get(&number).copied()) else { return };
+        // Counted by its name.
+        let Some(endpoint) = endpoint_told(&mut self.portals, portal, &mut self.stats) else { return };
+        let id = endpoint.streams.get(&number).copied();
+        self.portals[portal.0 as usize].stats.messages_in += 1;
+        // A source that was not taken, or was given up while its message was on its way.
+        let Some(id) = id else { return };
         self.data(now, id, key(portal, number), sqn, message, forward);
     }
 
@@ -112,7 +124,10 @@ impl Router {
         lost: (u32, u32),
         forward: &mut impl Forward,
     ) {
-        let Some(id) = self.endpoint(portal).and_then(|endpoint| endpoint.streams.get(&number).copied()) else {
+        // A source that was not taken, or was given up, has no losses.
+        let Some(id) = endpoint_told(&mut self.portals, portal, &mut self.stats)
+            .and_then(|endpoint| endpoint.streams.get(&number).copied())
+        else {
             return;
         };
         self.data_lost(now, id, key(portal, number), lost, forward);
@@ -129,11 +144,13 @@ impl Router {
 
     /// Another router's proxy source was advertised in the domain.
     pub fn proxy_heard(&mut self, now: u64, portal: PortalId, origin: Origin, (cost, router): (u32, RouterId)) {
+        // Our own proxy source, heard in its domain.
         if router == self.id {
             return;
         }
         let (until, max) = (now.saturating_add(self.limits.takeover_ns), self.limits.sources_max);
-        let Some(endpoint) = self.endpoint(portal) else { return };
+        // Counted by its name.
+        let Some(endpoint) = endpoint_told(&mut self.portals, portal, &mut self.stats) else { return };
         let has_room = endpoint.others.len() < max;
         match endpoint.others.get_mut(&origin) {
             // Of several the best one counts.
@@ -152,6 +169,7 @@ impl Router {
 
     pub(super) fn scan_endpoint(&mut self, now: u64, portal: PortalId, forward: &mut impl Forward) {
         let timeout = self.limits.interest_timeout_ns;
+        // A portal to a peer has no domain.
         let Some(endpoint) = self.endpoint(portal) else { return };
         let (mut asked, mut over) = (Vec::new(), Vec::new());
         for (interest, heard) in &mut endpoint.heard {

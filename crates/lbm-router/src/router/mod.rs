@@ -6,6 +6,7 @@ mod peers;
 mod portal;
 mod report;
 mod route;
+mod stores;
 mod stream;
 mod tables;
 mod times;

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use lbm::fault::named;
+
 use super::onward::tell_dropped;
-use super::portal::{INDEX, Link, Portal, Side};
+use super::portal::{INDEX, Link, Portal};
 use super::stream::{Up, key};
-use super::tables::Router;
-use crate::action::{Action, Forward, PeerFault};
+use super::tables::{Router, link_read, place_of_link};
+use crate::action::{Action, Forward, PeerFault, SourceFound};
 use crate::ids::{Path, PortalId, RouterId};
 use crate::interest::{Interest, Neighbour, Place};
-use crate::origin::Origin;
 use crate::wire::{Frame, Gone, is_frame, length};
 
 /// Where a message of a topic has its number.
@@ -22,7 +23,8 @@ impl Router {
     pub fn link_up(&mut self, now: u64, portal: PortalId, forward: &mut impl Forward) {
         self.link_down(now, portal, forward);
         let (router, silence_ns) = (self.id, self.limits.silence_ns);
-        let Some(Portal { side: Side::Peer { link, .. }, .. }) = self.portal(portal) else { return };
+        // Counted by its name.
+        let Some(link) = place_of_link(&mut self.portals, portal, &mut self.stats) else { return };
         let mut out = Vec::new();
         let silence_ms = u32::try_from(silence_ns / 1_000_000).unwrap_or(u32::MAX).max(1);
         Frame::Hello { router, silence_ms }.encode(&mut out);
@@ -41,13 +43,15 @@ impl Router {
 
     /// The connection of a peer portal is over: what was had by it is gone, and its sources linger.
     pub fn link_down(&mut self, now: u64, portal: PortalId, forward: &mut impl Forward) {
-        let Some(Portal { side: Side::Peer { link, .. }, .. }) = self.portal(portal) else { return };
-        let Some(mut link) = link.take() else { return };
+        // A connection that never stood, or was told as over, has left nothing; a portal without any is counted by its name.
+        let Some(mut link) = place_of_link(&mut self.portals, portal, &mut self.stats).and_then(Option::take) else {
+            return;
+        };
         // In the order of labels, so that a run can be repeated.
         let mut labels: Vec<(u32, u32)> = link.labels_out.drain().collect();
         labels.sort_unstable();
         for (_, id) in labels {
-            if let Some(stream) = self.stream(id) {
+            if let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) {
                 stream.downs.retain(|down| down.portal != portal);
             }
         }
@@ -63,6 +67,7 @@ impl Router {
 
     /// Bytes to be sent to the peer; they have been handed on. `queued`: bytes that wait beneath, those included.
     pub fn take_output(&mut self, now: u64, portal: PortalId, send: impl FnOnce(&[u8]) -> usize) {
+        // A connection that is over has nothing to send.
         let Some(link) = self.link(portal) else { return };
         if !link.out.is_empty() {
             link.queued = send(&link.out);
@@ -74,8 +79,10 @@ impl Router {
     /// So many bytes wait beneath now.
     pub fn set_queued(&mut self, portal: PortalId, queued: usize) {
         let max = self.limits.queue_bytes_max;
+        // Anything that waits beneath a connection that is over waits for nobody.
         let Some(link) = self.link(portal) else { return };
         link.queued = queued;
+        // All that was left out is told, or there is no room yet to tell it.
         if !link.has_dropped || link.waiting() > max / 2 {
             return;
         }
@@ -100,6 +107,7 @@ impl Router {
         mut bytes: &[u8],
         forward: &mut impl Forward,
     ) -> Result<(), PeerFault> {
+        // Bytes that had come when the connection ended is void with it.
         let Some(link) = self.link(portal) else { return Ok(()) };
         link.heard_at = now;
         while let Some(length) = length(bytes) {
@@ -130,10 +138,12 @@ impl Router {
         let (Some(label), Some(sqn), Some(0)) = (number(INDEX), number(SQN), message.first()) else {
             return Err(PeerFault::Claim("a message that is none of a topic"));
         };
-        let Some(of) = self.portals.get_mut(portal.0 as usize) else { return Ok(()) };
-        of.stats.messages_in += 1;
+        // Counted by its name.
+        let Some(link) = link_read(&mut self.portals, portal, &mut self.stats) else { return Ok(()) };
+        let id = link.labels_in.get(&label).copied();
+        self.portals[portal.0 as usize].stats.messages_in += 1;
         // A message was on its way when the source was given up.
-        let Some(id) = of.link().and_then(|link| link.labels_in.get(&label).copied()) else { return Ok(()) };
+        let Some(id) = id else { return Ok(()) };
         self.data(now, id, key(portal, label), sqn, message, forward);
         Ok(())
     }
@@ -145,7 +155,10 @@ impl Router {
         frame: Frame<'_>,
         forward: &mut impl Forward,
     ) -> Result<(), PeerFault> {
-        let Some(neighbour) = self.link(portal).map(|link| link.neighbour) else { return Ok(()) };
+        // Counted by its name.
+        let Some(neighbour) = link_read(&mut self.portals, portal, &mut self.stats).map(|link| link.neighbour) else {
+            return Ok(());
+        };
         let router = match (neighbour, &frame) {
             (None, Frame::Hello { router, silence_ms }) => {
                 return self.greeted(now, portal, *router, *silence_ms, forward);
@@ -164,11 +177,18 @@ impl Router {
                 self.told_interest(now, portal, &interest, place, Some(path), forward);
             }
             Frame::NotWanted { interest, place } => self.told_interest(now, portal, &interest, place, None, forward),
-            Frame::Source { label, origin, cost, path, topic } => {
+            Frame::Source { label, origin, cost, persistent, path, topic } => {
                 check_path(&path, router)?;
                 let topic = core::str::from_utf8(topic).map_err(|_| PeerFault::Claim("a topic that is no text"))?;
-                self.told_source(now, portal, label, (origin, cost, path, topic), forward);
+                let found = SourceFound { origin, topic, persistent };
+                self.told_source(now, portal, label, (found, cost, path), forward);
             }
+            Frame::Stores { label, word } => {
+                if let Some(id) = self.link(portal).and_then(|link| link.labels_in.get(&label).copied()) {
+                    self.set_stores(id, word);
+                }
+            }
+            // A source that was not taken, or was given up meanwhile, has no end and no losses here.
             Frame::SourceGone { label, why } => {
                 if let Some(id) = self.link(portal).and_then(|link| link.labels_in.remove(&label)) {
                     self.remove_up(now, id, key(portal, label), why, forward);
@@ -184,6 +204,9 @@ impl Router {
             Frame::Response { label, to, number, payload } => {
                 if let Some(id) = self.link(portal).and_then(|link| link.labels_out.get(&label).copied()) {
                     self.answer(id, to, number, payload);
+                } else {
+                    // The source has ended while the answer was on its way.
+                    self.stats.responses_lost += 1;
                 }
             }
         }
@@ -202,7 +225,8 @@ impl Router {
         if router == self.id {
             return Err(PeerFault::OurId);
         }
-        let Some(link) = self.link(portal) else { return Ok(()) };
+        // Counted by its name.
+        let Some(link) = link_read(&mut self.portals, portal, &mut self.stats) else { return Ok(()) };
         link.neighbour = Some(router);
         link.patience_ns = u64::from(silence_ms.max(3)) * 1_000_000;
         let all: Vec<Interest> = self.interests.iter().cloned().collect();
@@ -233,6 +257,7 @@ impl Router {
     ) {
         let passes = self.portal(portal).is_some_and(|portal| portal.passes_interest(interest));
         if path.is_some() && (!passes || self.interests.count_of(portal) >= self.limits.interests_max) {
+            // Interest that the configuration lets not pass is not even refused.
             self.stats.interests_refused += u64::from(passes);
             return;
         }
@@ -246,13 +271,15 @@ impl Router {
         now: u64,
         portal: PortalId,
         label: u32,
-        (origin, cost, path, topic): (Origin, u32, Path, &str),
+        (found, cost, path): (SourceFound<'_>, u32, Path),
         forward: &mut impl Forward,
     ) {
         let (router, max) = (self.id, self.limits.sources_max);
-        let Some(of) = self.portal(portal) else { return };
-        let (passes, cost) = (of.passes(topic), cost.saturating_add(of.cost()));
-        let Some(link) = of.link() else { return };
+        let of = self.portal(portal).map(|portal| (portal.passes(found.topic), cost.saturating_add(portal.cost())));
+        // Counted by its name.
+        let (Some(link), Some((passes, cost))) = (link_read(&mut self.portals, portal, &mut self.stats), of) else {
+            return;
+        };
         let known = link.labels_in.get(&label).copied();
         if path.contains(&router) || !passes {
             // A path that has passed this router is no way to the source.
@@ -265,7 +292,7 @@ impl Router {
             self.stats.sources_refused += 1;
             return;
         }
-        let id = known.unwrap_or_else(|| self.stream_for(origin, topic));
+        let id = known.unwrap_or_else(|| self.stream_for(found));
         if let Some(link) = self.link(portal) {
             link.labels_in.insert(label, id);
         }
@@ -273,8 +300,10 @@ impl Router {
     }
 
     fn subscribed(&mut self, now: u64, portal: PortalId, label: u32, on: bool, forward: &mut impl Forward) {
+        // The source was given up while the word was on its way.
         let Some(id) = self.link(portal).and_then(|link| link.labels_out.get(&label).copied()) else { return };
-        let Some(stream) = self.stream(id) else { return };
+        // Counted by its name.
+        let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
         for down in stream.downs.iter_mut().filter(|down| down.label == label) {
             (down.subscribed, down.dropped) = (on, None);
         }
@@ -284,6 +313,7 @@ impl Router {
     /// Keeps the connection alive, and gives up one that is not.
     pub(super) fn scan_link(&mut self, now: u64, portal: PortalId) {
         let (silence, max) = (self.limits.silence_ns, self.limits.queue_bytes_max.saturating_add(FRAMES_MAX));
+        // A portal in a domain has no connection, nor has one whose peer is not there.
         let Some(link) = self.link(portal) else { return };
         let why = if now.saturating_sub(link.heard_at) > silence {
             PeerFault::Silent

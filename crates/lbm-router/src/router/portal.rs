@@ -43,11 +43,16 @@ impl Portal {
         }
     }
 
-    pub(super) fn link(&mut self) -> Option<&mut Link> {
+    /// The place of a peer portal's connection, now or later.
+    pub(super) fn place_of_link(&mut self) -> Option<&mut Option<Box<Link>>> {
         match &mut self.side {
-            Side::Peer { link, .. } => link.as_deref_mut(),
+            Side::Peer { link, .. } => Some(link),
             Side::Endpoint(_) => None,
         }
+    }
+
+    pub(super) fn link(&mut self) -> Option<&mut Link> {
+        self.place_of_link()?.as_deref_mut()
     }
 
     pub(super) fn cost(&self) -> u32 {

@@ -19,6 +19,8 @@ pub struct TopicView {
     pub served: Vec<(PortalId, bool)>,
     /// Peers that have it from here.
     pub peers: Vec<PortalId>,
+    /// Whether it is known which stores the source has; `None`: it has none.
+    pub stores: Option<bool>,
     /// Messages that went on, copies of them, and numbers that no way has brought.
     pub counts: (u64, u64, u64),
 }
@@ -66,6 +68,7 @@ impl Router {
                 ways: stream.ups.iter().map(|up| (up.portal, up.cost, up.path.clone(), up.taken)).collect(),
                 served: stream.proxies.iter().map(|proxy| (proxy.portal, proxy.serving == Serving::Now)).collect(),
                 peers: stream.downs.iter().filter(|down| down.subscribed).map(|down| down.portal).collect(),
+                stores: stream.persistent.then_some(!stream.stores.is_empty()),
                 counts: (merged.messages, merged.duplicates, merged.lost),
             }
         })

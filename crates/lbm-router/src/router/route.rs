@@ -1,8 +1,10 @@
 //! The ways of a source: which are taken, who is told of it, where it is served.
 
+use lbm::fault::named;
+
 use super::portal::{Portal, Side};
-use super::stream::{Down, Proxy, Serving, Up};
-use super::tables::Router;
+use super::stream::{Down, Proxy, Serving, Stream, Up};
+use super::tables::{Router, forget_label, ids};
 use crate::action::{Action, Forward, ProxyAdvert};
 use crate::ids::{PATH_MAX, Path, PortalId, StreamId};
 use crate::interest::Interest;
@@ -16,6 +18,7 @@ impl Router {
         let neighbours = self.neighbours();
         let Self { interests, portals, actions, .. } = self;
         interests.tell(interest, &neighbours, |told| {
+            // A neighbour whose connection is over is told all again by the next one.
             let Some(link) = portals.get_mut(told.portal.0 as usize).and_then(Portal::link) else { return };
             let interest = interest.clone();
             match told.path {
@@ -51,7 +54,8 @@ impl Router {
 
     /// A way to the source has come, or has another cost or path.
     pub(super) fn set_up(&mut self, now: u64, id: u32, up: Up, forward: &mut impl Forward) {
-        let Some(stream) = self.stream(id) else { return };
+        // Counted by its name.
+        let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
         if let Some(known) = stream.ups.iter_mut().find(|other| other.key() == up.key()) {
             (known.cost, known.path) = (up.cost, up.path);
         } else {
@@ -69,7 +73,8 @@ impl Router {
     pub(super) fn remove_up(&mut self, now: u64, id: u32, key: u64, why: Gone, forward: &mut impl Forward) {
         self.with_merge(id, forward, |merge, onward| merge.leave(key, onward));
         let linger = self.limits.linger_ns;
-        let Some(stream) = self.stream(id) else { return };
+        // Counted by its name, above as well.
+        let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
         stream.ups.retain(|up| up.key() != key);
         if stream.ups.is_empty() {
             if why == Gone::Ended {
@@ -83,22 +88,25 @@ impl Router {
 
     /// Finds everything of a stream anew; tells, subscribes and serves what has changed.
     pub(super) fn route(&mut self, now: u64, id: u32, forward: &mut impl Forward) {
+        // A new peer is told of all places, of which some are free.
         if self.stream(id).is_none() {
             return;
         }
         self.serve(now, id);
         self.announce(id);
         self.subscribe(id, forward);
-        let Some(stream) = self.stream(id) else { return };
-        if stream.ups.is_empty() && !stream.is_wanted() {
+        if named(&mut self.streams, id as usize, &mut self.stats)
+            .is_some_and(|stream| stream.ups.is_empty() && !stream.is_wanted())
+        {
             self.remove_stream(id);
         }
     }
 
     /// Proxy sources in the domains that want the topic.
     fn serve(&mut self, now: u64, id: u32) {
-        for portal in self.ids() {
-            let Some(Some(stream)) = self.streams.get(id as usize) else { return };
+        for portal in ids(&self.portals) {
+            // Counted by its name.
+            let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
             let Side::Endpoint(endpoint) = &self.portals[portal.0 as usize].side else { continue };
             let (config, topic) = (&endpoint.config, &*stream.topic);
             let wanted = config.domain != stream.origin.domain()
@@ -109,12 +117,9 @@ impl Router {
                 let waits = config.standby && !config.parallel.passes(topic);
                 let takeover = self.limits.takeover_ns;
                 let serving = Serving::Waiting(if waits { now.saturating_add(takeover) } else { now });
-                if let Some(stream) = self.stream(id) {
-                    stream.proxies.push(Proxy { portal, serving, cost: 0 });
-                }
+                stream.proxies.push(Proxy { portal, serving, cost: 0 });
                 self.take_turn(now, id, portal);
             } else if !wanted && known {
-                let Some(stream) = self.stream(id) else { return };
                 let served = stream.proxies.iter().any(|proxy| proxy.portal == portal && proxy.serving == Serving::Now);
                 stream.proxies.retain(|proxy| proxy.portal != portal);
                 if served {
@@ -127,12 +132,16 @@ impl Router {
     /// Whether this router serves a stream in a domain, or leaves it to another one.
     pub(super) fn take_turn(&mut self, now: u64, id: u32, portal: PortalId) {
         let router = self.id;
-        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        // Counted by its name.
+        let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
+        // Without a way to the source there is nothing to serve, and a peer portal serves nobody.
         let Some(best) = stream.best(|_| true).map(|up| (up.cost, up.path.len())) else { return };
         let Some(endpoint) = self.portals[portal.0 as usize].endpoint() else { return };
         let parallel = endpoint.config.parallel.passes(&stream.topic);
         let other = endpoint.others.get(&stream.origin).filter(|other| other.until > now && !parallel);
-        let (origin, topic) = (stream.origin, stream.topic.clone());
+        let (origin, topic, persistent) = (stream.origin, stream.topic.clone(), stream.persistent);
+        let has_word = !stream.stores.is_empty();
+        // Nobody in the domain wants it: another router's proxy source there is no matter of ours.
         let Some(proxy) = stream.proxies.iter_mut().find(|proxy| proxy.portal == portal) else { return };
         let before = proxy.serving;
         proxy.serving = match (other, before) {
@@ -149,8 +158,11 @@ impl Router {
             (_, Serving::Now) => {
                 let (cost, hops) = (best.0, (best.1 + 1) as u8);
                 proxy.cost = cost;
-                let advert = ProxyAdvert { topic, origin, hops, cost };
+                let advert = ProxyAdvert { topic, origin, hops, cost, persistent };
                 self.actions.push(Action::Serve { portal, stream: StreamId(id), advert });
+                if has_word {
+                    self.actions.push(Action::TellStores { portal, stream: StreamId(id) });
+                }
             }
             _ => {}
         }
@@ -159,7 +171,8 @@ impl Router {
     /// Tells peers that want the topic by which way they can have it from here.
     fn announce(&mut self, id: u32) {
         for neighbour in self.neighbours() {
-            let Some(Some(stream)) = self.streams.get(id as usize) else { return };
+            // Counted by its name.
+            let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
             let (portal, topic) = (neighbour.portal, &*stream.topic);
             let wanted = self.portals[portal.0 as usize].passes(topic)
                 && self.interests.wants_by(topic, portal, stream.origin.domain());
@@ -173,9 +186,8 @@ impl Router {
             match (at, way) {
                 (None, None) => {}
                 (Some(at), None) => {
-                    let Some(stream) = self.stream(id) else { return };
                     let label = stream.downs.remove(at).label;
-                    self.forget_label(portal, label, Gone::Unreachable);
+                    forget_label(&mut self.portals, portal, label, Gone::Unreachable);
                 }
                 (Some(at), Some(way)) if stream.downs[at].told == way => {}
                 (at, Some(way)) => self.tell_source(id, portal, at, way),
@@ -185,7 +197,8 @@ impl Router {
 
     fn tell_source(&mut self, id: u32, portal: PortalId, at: Option<usize>, (cost, path): (u32, Path)) {
         let fresh = self.next_label;
-        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        // Counted by its name.
+        let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
         let label = if let Some(at) = at {
             stream.downs[at].told = (cost, path.clone());
             stream.downs[at].label
@@ -196,16 +209,21 @@ impl Router {
             stream.downs.push(Down { portal, label: fresh, told, subscribed: false, dropped: None });
             fresh
         };
+        // A peer whose connection is over is told of all sources by the next one.
         let Some(link) = self.portals[portal.0 as usize].link() else { return };
         link.labels_out.insert(label, id);
-        let (origin, topic) = (stream.origin, stream.topic.as_bytes());
-        Frame::Source { label, origin, cost, path, topic }.encode(&mut link.out);
+        let Stream { origin, persistent, ref topic, ref stores, .. } = **stream;
+        Frame::Source { label, origin, cost, persistent, path, topic: topic.as_bytes() }.encode(&mut link.out);
+        if at.is_none() && !stores.is_empty() {
+            Frame::Stores { label, word: stores }.encode(&mut link.out);
+        }
     }
 
     /// Takes the best ways, if messages go anywhere.
     fn subscribe(&mut self, id: u32, forward: &mut impl Forward) {
         let paths = self.limits.paths.max(1);
-        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        // Counted by its name.
+        let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
         stream.sort();
         let wanted = stream.is_wanted();
         let mut left = Vec::new();

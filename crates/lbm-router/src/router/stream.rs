@@ -73,6 +73,10 @@ pub(super) struct Down {
 pub(super) struct Stream {
     pub(super) origin: Origin,
     pub(super) topic: Box<str>,
+    /// The source has stores.
+    pub(super) persistent: bool,
+    /// The source's word on its stores, as its control message has it; empty: none has come.
+    pub(super) stores: Box<[u8]>,
     pub(super) ups: Vec<Up>,
     pub(super) merge: Merge,
     pub(super) proxies: Vec<Proxy>,

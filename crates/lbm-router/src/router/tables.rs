@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddrV4;
 
+use lbm::fault::{Faults, named};
+
 use super::onward::Onward;
 use super::portal::{Endpoint, Link, Portal, PortalStats, Side};
 use super::stream::{Serving, Stream};
-use crate::action::{Action, Forward};
+use crate::action::{Action, Forward, SourceFound};
 use crate::config::{EndpointConfig, Limits, PeerConfig};
 use crate::ids::{PortalId, RouterId, StreamId};
 use crate::interest::{Interests, Neighbour};
@@ -25,6 +27,67 @@ pub struct RouterStats {
     pub responses: u64,
     /// Answers that could not: no way, no room, too long.
     pub responses_lost: u64,
+    /// Words of sources on their stores that were too long.
+    pub stores_refused: u64,
+    /// Cases that the tables hold to be impossible and that were found all the same: a fault of the router, or of its owner.
+    pub internal_faults: u64,
+}
+
+impl Faults for RouterStats {
+    fn internal_faults(&mut self) -> &mut u64 {
+        &mut self.internal_faults
+    }
+}
+
+/// Where the streams are.
+pub(super) type Streams = Vec<Option<Box<Stream>>>;
+
+/// Something of a portal that the owner tells of, or by which a frame has come.
+fn found<'a, T>(
+    portals: &'a mut [Portal],
+    id: PortalId,
+    of: impl FnOnce(&'a mut Portal) -> Option<T>,
+    what: &str,
+    stats: &mut RouterStats,
+) -> Option<T> {
+    stats.found(what, portals.get_mut(id.0 as usize).and_then(of))
+}
+
+/// The endpoint of whose domain the owner tells.
+pub(super) fn endpoint_told<'a>(
+    portals: &'a mut [Portal],
+    id: PortalId,
+    stats: &mut RouterStats,
+) -> Option<&'a mut Endpoint> {
+    found(portals, id, Portal::endpoint, "news of a domain by a portal that is in none", stats)
+}
+
+/// The place for the connection of a peer portal of which the owner tells.
+pub(super) fn place_of_link<'a>(
+    portals: &'a mut [Portal],
+    id: PortalId,
+    stats: &mut RouterStats,
+) -> Option<&'a mut Option<Box<Link>>> {
+    found(portals, id, Portal::place_of_link, "a connection of a portal that leads to no peer", stats)
+}
+
+/// The connection by which a frame has come that is being read.
+pub(super) fn link_read<'a>(portals: &'a mut [Portal], id: PortalId, stats: &mut RouterStats) -> Option<&'a mut Link> {
+    found(portals, id, Portal::link, "a frame by a connection that is over", stats)
+}
+
+/// The ids of all portals.
+pub(super) fn ids(portals: &[Portal]) -> impl Iterator<Item = PortalId> + use<> {
+    (0..portals.len() as u32).map(PortalId)
+}
+
+/// A source that was told to a peer under a label is not to be had there any more.
+pub(super) fn forget_label(portals: &mut [Portal], portal: PortalId, label: u32, why: Gone) {
+    // A peer whose connection is over has forgotten it.
+    if let Some(link) = portals.get_mut(portal.0 as usize).and_then(Portal::link) {
+        link.labels_out.remove(&label);
+        Frame::SourceGone { label, why }.encode(&mut link.out);
+    }
 }
 
 /// See the crate.
@@ -34,7 +97,7 @@ pub struct Router {
     pub(super) limits: Limits,
     pub(super) portals: Vec<Portal>,
     pub(super) interests: Interests,
-    pub(super) streams: Vec<Option<Box<Stream>>>,
+    pub(super) streams: Streams,
     pub(super) free: Vec<u32>,
     pub(super) by_origin: HashMap<Origin, u32>,
     pub(super) by_topic: BTreeMap<Box<str>, BTreeSet<u32>>,
@@ -111,10 +174,6 @@ impl Router {
         self.portal(id)?.link()
     }
 
-    pub(super) fn ids(&self) -> impl Iterator<Item = PortalId> + use<> {
-        (0..self.portals.len() as u32).map(PortalId)
-    }
-
     /// The peers that have said who they are.
     pub(super) fn neighbours(&self) -> Vec<Neighbour> {
         let of = |(index, portal): (usize, &Portal)| match &portal.side {
@@ -127,7 +186,8 @@ impl Router {
     }
 
     /// The stream of a source, made if there is none.
-    pub(super) fn stream_for(&mut self, origin: Origin, topic: &str) -> u32 {
+    pub(super) fn stream_for(&mut self, found: SourceFound<'_>) -> u32 {
+        let SourceFound { origin, topic, persistent } = found;
         if let Some(id) = self.by_origin.get(&origin) {
             return *id;
         }
@@ -138,6 +198,8 @@ impl Router {
         let stream = Stream {
             origin,
             topic: topic.into(),
+            persistent,
+            stores: Box::default(),
             ups: Vec::new(),
             merge: Merge::new(self.limits.merge),
             proxies: Vec::new(),
@@ -150,13 +212,15 @@ impl Router {
         id
     }
 
+    /// The stream in a place, which may be free.
     pub(super) fn stream(&mut self, id: u32) -> Option<&mut Stream> {
         self.streams.get_mut(id as usize)?.as_deref_mut()
     }
 
     /// The source is over, or the way to it was lost for too long.
     pub(super) fn remove_stream(&mut self, id: u32) {
-        let Some(stream) = self.streams.get_mut(id as usize).and_then(Option::take) else { return };
+        let there = self.streams.get_mut(id as usize).and_then(Option::take);
+        let Some(stream) = self.stats.found("a stream ends twice", there) else { return };
         self.lingering.remove(&id);
         self.holding.remove(&id);
         for proxy in &stream.proxies {
@@ -165,7 +229,7 @@ impl Router {
             }
         }
         for down in &stream.downs {
-            self.forget_label(down.portal, down.label, Gone::Ended);
+            forget_label(&mut self.portals, down.portal, down.label, Gone::Ended);
         }
         self.by_origin.remove(&stream.origin);
         if let Some(others) = self.by_topic.get_mut(&stream.topic) {
@@ -177,13 +241,6 @@ impl Router {
         self.free.push(id);
     }
 
-    pub(super) fn forget_label(&mut self, portal: PortalId, label: u32, why: Gone) {
-        if let Some(link) = self.link(portal) {
-            link.labels_out.remove(&label);
-            Frame::SourceGone { label, why }.encode(&mut link.out);
-        }
-    }
-
     /// Does something with the merge of a stream; what goes on goes to proxies and peers.
     pub(super) fn with_merge<F: Forward>(
         &mut self,
@@ -191,7 +248,8 @@ impl Router {
         forward: &mut F,
         act: impl FnOnce(&mut crate::merge::Merge, &mut Onward<'_, F>),
     ) {
-        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        // Counted by its name.
+        let Some(stream) = named(&mut self.streams, id as usize, &mut self.stats) else { return };
         let Stream { merge, proxies, downs, .. } = &mut **stream;
         let queue_bytes_max = self.limits.queue_bytes_max;
         let mut onward =
@@ -223,8 +281,9 @@ impl Router {
 
     /// An answer to a request of a stream's source, on its way there.
     pub(super) fn answer(&mut self, id: u32, to: SocketAddrV4, number: u32, payload: &[u8]) {
-        let Some(Some(stream)) = self.streams.get(id as usize) else { return };
-        let Some(up) = stream.best(|up| up.taken) else {
+        // An answer to a source that has ended meanwhile has no way any more.
+        let up = self.streams.get(id as usize).and_then(Option::as_deref).and_then(|stream| stream.best(|up| up.taken));
+        let Some(up) = up else {
             self.stats.responses_lost += 1;
             return;
         };

@@ -1,6 +1,6 @@
 //! Times at which a router has something to do.
 
-use super::tables::Router;
+use super::tables::{Router, ids};
 use crate::action::Forward;
 
 /// How often what has a time is looked at, ns.
@@ -22,7 +22,7 @@ impl Router {
             return;
         }
         self.scan_due = now + SCAN_NS;
-        for portal in self.ids() {
+        for portal in ids(&self.portals) {
             self.scan_endpoint(now, portal, forward);
             self.scan_link(now, portal);
         }

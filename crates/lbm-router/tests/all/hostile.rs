@@ -44,7 +44,8 @@ fn frames() -> Vec<Frame<'static>> {
         Frame::KeepAlive,
         Frame::Wanted { interest: topic.clone(), place, path: path.clone() },
         Frame::Wanted { interest: Interest::new(Some(PatternKind::Regex), "^o"), place, path: path.clone() },
-        Frame::Source { label: 3, origin: Origin([8; 32]), cost: 4, path, topic: b"orders" },
+        Frame::Source { label: 3, origin: Origin([8; 32]), cost: 4, persistent: true, path, topic: b"orders" },
+        Frame::Stores { label: 3, word: b"stores" },
         Frame::Subscribe { label: 0 },
         Frame::Lost { label: 3, first: 9, count: 2 },
         Frame::Response { label: 0, to: "10.0.0.1:14391".parse().expect("an address"), number: 5, payload: b"yes" },
@@ -62,7 +63,8 @@ fn frames_are_read_as_they_were_written() {
         frame.encode(&mut bytes);
         assert!(is_frame(&bytes) && length(&bytes) == Some(bytes.len()), "{frame:?}");
         assert_eq!(Frame::decode(&bytes), Ok(frame.clone()));
-        if !matches!(frame, Frame::Response { .. }) {
+        // Bytes that these have at their end are theirs, however long.
+        if !matches!(frame, Frame::Response { .. } | Frame::Stores { .. }) {
             for cut in 4..bytes.len() {
                 assert!(Frame::decode(&bytes[..cut]).is_err(), "{frame:?} cut at {cut}");
             }
@@ -98,8 +100,11 @@ fn what_has_passed_us_is_nothing_new() {
     let path = vec![RouterId(2), RouterId(1), RouterId(9)];
     say(&mut router, &Frame::Wanted { interest, place, path: path.clone() }).expect("no fault");
     assert_eq!(router.wanted(), 0);
-    say(&mut router, &Frame::Source { label: 1, origin: Origin([8; 32]), cost: 1, path, topic: b"orders" })
-        .expect("no fault");
+    say(
+        &mut router,
+        &Frame::Source { label: 1, origin: Origin([8; 32]), cost: 1, persistent: false, path, topic: b"orders" },
+    )
+    .expect("no fault");
     assert_eq!(router.topics().count(), 0);
 }
 
@@ -114,8 +119,11 @@ fn no_peer_brings_more_than_it_may() {
         let mut origin = [0; 32];
         origin[..4].copy_from_slice(&i.to_be_bytes());
         let path = vec![RouterId(2)];
-        say(&mut router, &Frame::Source { label: i, origin: Origin(origin), cost: 1, path, topic: b"x" })
-            .expect("good");
+        say(
+            &mut router,
+            &Frame::Source { label: i, origin: Origin(origin), cost: 1, persistent: false, path, topic: b"x" },
+        )
+        .expect("good");
     }
     assert_eq!((router.wanted(), router.topics().count()), (10, 10));
     let stats = router.stats();

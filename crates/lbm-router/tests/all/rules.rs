@@ -218,3 +218,37 @@ fn a_short_break_is_a_gap_and_not_an_end() {
     world.run(30 * SECOND);
     assert_eq!(world.serving(2, source), [0; 0], "one that lasts is");
 }
+
+#[test]
+fn which_stores_a_source_has_is_known_wherever_it_is_wanted() {
+    // A circle of three: each word comes by two ways.
+    let mut plan = Plan::new(&[&[1], &[2], &[3]], &[(0, 1), (1, 2), (2, 0)]);
+    plan.paths = 2;
+    let mut world = World::new(plan);
+    let source = world.add_source(1, "orders");
+    let origin = world.sources[source].origin;
+    world.want(3, "orders");
+    world.run(2 * SECOND);
+    let told = |world: &World, domain: u32| world.told_stores.get(&(domain, origin)).cloned().unwrap_or_default();
+    assert_eq!(told(&world, 3), [[0; 0]; 0], "the source has not said it yet");
+    world.say_stores(source, b"one");
+    world.run(SECOND);
+    assert_eq!(told(&world, 3), [b"one"]);
+    // Said again, it is nothing new; another word is.
+    world.say_stores(source, b"one");
+    world.say_stores(source, b"two");
+    world.run(SECOND);
+    assert_eq!(told(&world, 3), [b"one", b"two"]);
+    // A domain that wants the topic later gets the last word with its proxy source; and so does a peer that comes back.
+    world.want(2, "orders");
+    world.run(2 * SECOND);
+    assert_eq!(told(&world, 2), [b"two"]);
+    world.start(2);
+    world.run(10 * SECOND);
+    assert_eq!(told(&world, 3).last().map(Vec::as_slice), Some(&b"two"[..]));
+    assert!(told(&world, 3).len() > 2, "by a new proxy source");
+    world.say_stores(source, &[7; 10_000]);
+    world.run(SECOND);
+    assert_eq!(world.router(0).stats().stores_refused, 1);
+    assert_eq!(told(&world, 2), [b"two"]);
+}

@@ -1,7 +1,9 @@
 //! Whole worlds by seed: kills, freezes, cuts, ends of sources, comings and goings of receivers. `QUOTEWAY_SEED=n` runs one,
-//! `QUOTEWAY_SEEDS=n` so many.
+//! `QUOTEWAY_SEEDS=n` so many (10,000 is the number that the goal names).
 
-use crate::world::{MS, Plan, Random, SECOND, World};
+use lbm_trials::seeds::{Random, each_seed};
+
+use crate::world::{MS, Plan, SECOND, World};
 
 fn plan(random: &mut Random) -> Plan {
     let mut plan = match random.below(7) {
@@ -151,30 +153,7 @@ fn arrives(world: &World, domains: &[u32], source: usize, before: u32) {
     }
 }
 
-/// Runs so many worlds, or those that the environment asks for.
-fn each_world(count: u64) {
-    let read = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let seeds: Vec<u64> = match read("QUOTEWAY_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..read("QUOTEWAY_SEEDS").unwrap_or(count)).collect(),
-    };
-    for seed in seeds {
-        let lived = std::panic::catch_unwind(|| live(seed));
-        if let Err(why) = lived {
-            eprintln!("QUOTEWAY_SEED={seed}");
-            std::panic::resume_unwind(why);
-        }
-    }
-}
-
 #[test]
 fn worlds_go_through_what_happens_to_them() {
-    each_world(300);
-}
-
-/// So many worlds as the goal names: `cargo test -p lbm-router --test all -- --ignored ten_thousand`.
-#[test]
-#[ignore = "takes many minutes"]
-fn ten_thousand_worlds_go_through_what_happens_to_them() {
-    each_world(10_000);
+    each_seed(300, live);
 }

@@ -8,7 +8,7 @@ use lbm_router::interest::Interest;
 use lbm_router::wire::Gone;
 use lbm_router::{
     Action, EndpointConfig, Filter, Forward, Limits, Origin, PeerConfig, PortalId, ProxyAdvert, Router, RouterId,
-    StreamId,
+    SourceFound, StreamId,
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -19,22 +19,6 @@ const LATENCY: u64 = 2 * MS;
 const RECONNECT: u64 = 500 * MS;
 /// Between two advertisements of a proxy source.
 const ADVERTISE: u64 = SECOND;
-
-/// xorshift64*.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % end.max(1)
-    }
-}
 
 /// Which routers there are, in which domains, and how they are joined.
 #[derive(Clone, Debug)]
@@ -139,6 +123,8 @@ pub(crate) struct World {
     pub(crate) wants: BTreeMap<u32, BTreeSet<Interest>>,
     /// Numbers of a source that were delivered in a domain, and how often.
     pub(crate) delivered: BTreeMap<(u32, Origin), BTreeMap<u32, u32>>,
+    /// Words on the stores of a source that were told in a domain, in order.
+    pub(crate) told_stores: BTreeMap<(u32, Origin), Vec<Vec<u8>>>,
     /// Numbers that a proxy source left out.
     pub(crate) gaps: u64,
     /// Times that two routers served a domain with the same source.
@@ -154,6 +140,7 @@ impl World {
             sources: Vec::new(),
             wants: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            told_stores: BTreeMap::new(),
             gaps: 0,
             conflicts: 0,
             plan,
@@ -334,6 +321,17 @@ impl World {
         }
     }
 
+    /// A source says which stores it has, to whoever hears it.
+    pub(crate) fn say_stores(&mut self, source: usize, word: &[u8]) {
+        for node in 0..self.nodes.len() {
+            let heard: Vec<u32> =
+                self.nodes[node].streams.keys().filter(|(_, n)| *n as usize == source).map(|(p, _)| *p).collect();
+            for portal in heard {
+                self.with(node, |router, _, _| router.source_stores(PortalId(portal), source as u32, word));
+            }
+        }
+    }
+
     /// Does something with a router, and what it asks for afterwards.
     fn with(&mut self, node: usize, act: impl FnOnce(&mut Router, u64, &mut Collect)) {
         let now = self.now;
@@ -425,6 +423,12 @@ impl World {
             }
             Action::Cease { portal, stream } => {
                 assert!(self.nodes[node].proxies.remove(&(portal.0, stream.0)).is_some(), "never served");
+            }
+            Action::TellStores { portal, stream } => {
+                let domain = self.nodes[node].domains[portal.0 as usize].0;
+                let proxy = &self.nodes[node].proxies[&(portal.0, stream.0)];
+                let word = self.router(node).stores(stream).expect("a word").to_vec();
+                self.told_stores.entry((domain, proxy.advert.origin)).or_default().push(word);
             }
             Action::Respond { .. } => {}
             Action::HangUp { portal, .. } => {
@@ -538,7 +542,8 @@ impl World {
             if alive && !known && self.is_listened_for(node, portal, source) {
                 self.nodes[node].streams.insert(key, None);
                 self.with(node, |router, now, out| {
-                    assert!(router.source_found(now, portal, number, (origin, &topic), out));
+                    let found = SourceFound { origin, topic: &topic, persistent: true };
+                    assert!(router.source_found(now, portal, number, found, out));
                 });
             } else if !alive && known {
                 self.nodes[node].streams.remove(&key);

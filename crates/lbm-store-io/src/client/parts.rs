@@ -7,8 +7,8 @@ use lbm::wire::lbmc::{DATA_HEADER, FRAGMENT_HEADER, Message};
 use lbm_io::failover::{FailoverNews, FailoverTopic};
 use lbm_io::{Delivery, Events, Loss, Offer, ReceiverId, RequestId, SendFlags, SourceId, Sources, Stream};
 use lbm_store::receiver::{Delivered, Recovery, Sink, Topic};
-use lbm_store::source::{Identity, Source, SourceConfig};
-use lbm_store::wire::{Ume, origin};
+use lbm_store::source::{Identity, Question, Source, SourceConfig};
+use lbm_store::wire::origin;
 use net::clock;
 
 use super::events::{ClientEvents, PersistentReceiver, PersistentSource, SendRefused};
@@ -18,7 +18,6 @@ pub(super) struct SourceEntry {
     pub(super) id: SourceId,
     pub(super) machine: Source,
     message_max: usize,
-    topic_index: u32,
 }
 
 impl SourceEntry {
@@ -33,7 +32,7 @@ impl SourceEntry {
             origin: origin(&session, topic_index),
             requests: sources.request_address()?,
         };
-        Some(Self { id, machine: Source::new(clock::now(), config, identity), message_max, topic_index })
+        Some(Self { id, machine: Source::new(clock::now(), config, identity), message_max })
     }
 
     /// Sends a message if stores and transport admit it.
@@ -233,17 +232,9 @@ impl<E: ClientEvents> Events for ToReceivers<'_, E> {
     }
 
     fn question(&mut self, sources: &mut Sources, message: &Message<'_>, answers: &mut Vec<u8>) {
-        let mut is_ours = false;
-        for header in message.headers().flatten() {
-            if let Ok(Some(Ume::InfoRequest { topic, .. })) = Ume::of(&header) {
-                is_ours = true;
-                let asked = self.parts.sources().filter(|(_, source)| source.topic_index == topic);
-                asked.for_each(|(_, source)| source.machine.info(answers));
-            }
-        }
-        if !is_ours {
-            self.events.question(sources, message, answers);
-        }
+        let Some(question) = Question::of(message) else { return self.events.question(sources, message, answers) };
+        let asked = self.parts.sources().filter(|(_, source)| source.machine.is_asked(&question));
+        asked.for_each(|(_, source)| source.machine.info(answers));
     }
 
     fn begin(&mut self, sources: &mut Sources, stream: &Stream<'_>) {

@@ -1,28 +1,9 @@
 //! Kills at seeded moments: `QUOTEWAY_SEED=n` repeats one run, `QUOTEWAY_KILLS=n` makes so many runs.
 
+use lbm_trials::seeds::{Random, each_kill};
+
 use crate::processes::{Record, Role, StoreProcess, lines, with_stores};
 use crate::roles;
-
-/// Numbers by seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ z >> 31) % end
-    }
-}
-
-fn seeds(usual: u64) -> std::ops::RangeInclusive<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("QUOTEWAY_SEED") {
-        Some(seed) => seed..=seed,
-        None => 1..=number("QUOTEWAY_KILLS").unwrap_or(usual),
-    }
-}
 
 /// Lives of the source in one run, each with so many messages at most.
 const LIVES: u64 = 4;
@@ -30,7 +11,7 @@ const MESSAGES: u64 = 600;
 
 /// A run: in each life of the source, somebody is killed after a number of lines that the seed has chosen.
 fn run(seed: u64, count: usize) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let transport = ["lbtrm", "tcp", "lbtru"][random.below(3) as usize];
     let lines = lines(transport);
     let mut stores: Vec<StoreProcess> = (0..count).map(|_| StoreProcess::start(&lines, true)).collect();
@@ -76,10 +57,10 @@ fn begin_receiver(options: &str, record: &mut Record) -> Role {
 
 #[test]
 fn kills_of_store_source_and_receiver_lose_nothing_that_is_stable() {
-    seeds(3).for_each(|seed| run(seed, 1));
+    each_kill(3, |seed| run(seed, 1));
 }
 
 #[test]
 fn kills_with_a_quorum_of_three_lose_nothing_that_is_stable() {
-    seeds(2).for_each(|seed| run(seed + 1_000, 3));
+    each_kill(2, |seed| run(seed + 1_000, 3));
 }

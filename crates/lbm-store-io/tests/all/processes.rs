@@ -6,7 +6,6 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -15,30 +14,9 @@ use crate::roles;
 /// Longer than anything takes on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
-static NEXT: AtomicU32 = AtomicU32::new(0);
-
-/// Lines of options by which a test has groups and ports of its own.
+/// Lines of options by which a test has groups and ports of its own; messages that are not stable are sent again soon.
 pub(crate) fn lines(transport: &str) -> String {
-    let n = std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed);
-    let group = format!("239.67.{}.{}", n >> 8 & 255, n & 255);
-    let port = 20_000 + n % 20_000;
-    let mut lines = format!(
-        "context default_interface 127.0.0.1
-        context resolver_multicast_address {group}
-        context resolver_multicast_port {port}
-        source transport {transport}
-        source transport_lbtrm_multicast_address {group}
-        source transport_lbtrm_destination_port {}
-        source implicit_batching_minimum_length 1
-        source ume_message_stability_timeout 500\n",
-        port + 1
-    );
-    for name in ["transport_lbtrm_source_port", "transport_tcp_port", "request_tcp_port", "transport_lbtru_port"] {
-        for end in ["low", "high"] {
-            writeln!(lines, "context {name}_{end} 0").expect("a text");
-        }
-    }
-    lines
+    lbm_trials::lines::lines(transport) + "source ume_message_stability_timeout 500\n"
 }
 
 /// A process that plays a role.

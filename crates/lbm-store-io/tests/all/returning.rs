@@ -80,6 +80,7 @@ fn the_log_of_a_store_is_a_recording() {
             let (message, _) = lbm::wire::lbmc::Message::decode(message).expect("as it came");
             messages += u32::from(message.content().is_ok());
         }
+        Entry::Messages { first, messages: run, .. } => messages += lbm::topic::Run::read(*first, run).count,
         Entry::Source { topic, .. } => topics.push(topic.to_vec()),
         _ => {}
     });
@@ -135,4 +136,29 @@ fn a_quorum_goes_on_while_one_of_three_stores_is_down() {
     record.wait_for_stable(&mut receiver);
     assert_eq!((record.had.len(), record.gone), (2_000, 0));
     record.check("three stores");
+}
+
+/// Nobody sends: stores advertise the topic, and a receiver that is new gets from them what they hold. The source that comes back goes on.
+#[test]
+fn a_receiver_gets_what_stores_hold_though_the_source_is_gone() {
+    for (transport, count) in [("lbtrm", 1), ("tcp", 3)] {
+        let lines = lines(transport);
+        let stores: Vec<StoreProcess> = (0..count).map(|_| StoreProcess::start(&lines, true)).collect();
+        let proxied = format!("{lines}source ume_proxy_source 1\nsource ume_activity_timeout 1000\n");
+        let options = with_stores(&proxied, &stores);
+        let mut record = Record::default();
+        let mut sender = source(&options, 1, 100);
+        sender.wait_for("done", &mut record);
+        // Each store has heard of the others by the source's next sign of life.
+        sender.wait_for("alive", &mut record);
+        sender.kill(&mut record);
+        let mut reader = receiver(&options, &mut record);
+        record.wait_for_stable(&mut reader);
+        assert_eq!((record.had.len(), record.gone), (100, 0), "{transport}");
+        let mut sender = source(&options, 2, 50);
+        sender.wait_for("done", &mut record);
+        record.wait_for_stable(&mut reader);
+        assert_eq!((record.had.len(), record.gone), (150, 0), "{transport}");
+        record.check(transport);
+    }
 }

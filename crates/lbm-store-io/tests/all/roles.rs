@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lbm_io::options::Options;
 use lbm_io::{Delivery, Events, SendFlags, Sources};
@@ -156,9 +156,15 @@ fn source(options: &Options) {
         client.poll(Some(Duration::from_millis(100)), &mut seen).expect("a turn");
     }
     say("done");
-    // Receivers learn from it which stores there are.
+    // Receivers learn from it which stores there are; stores hear every three seconds that it is there.
+    let done = Instant::now();
+    let mut told = false;
     loop {
         client.poll(Some(Duration::from_millis(100)), &mut seen).expect("a turn");
+        if !told && done.elapsed() > Duration::from_secs(4) {
+            say("alive");
+            told = true;
+        }
     }
 }
 

@@ -369,8 +369,8 @@ impl Receiver {
             return;
         }
         self.wanted.remove(&number);
-        let mut encoded = Vec::new();
-        encode(self.topic_index, message, &mut encoded);
+        let mut head = Vec::new();
+        let encoded = encode(self.topic_index, message, &mut head).concat();
         if encoded.is_empty() {
             return;
         }

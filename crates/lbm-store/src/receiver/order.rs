@@ -25,16 +25,25 @@ pub struct Delivered<'a> {
     pub headers: lbmc::Headers<'a>,
 }
 
-/// A message as it lies in a datagram or a log, from what the topic layer gives of it.
+/// A message as it lies in a datagram or a log, from what the topic layer gives of it: in two parts, of which the first stands in `out` and
+/// the second may be empty. Most messages have no extension headers and are not copied for it.
 ///
-/// `out` is empty afterwards if the message is longer than one can be.
-pub fn encode(topic: u32, message: &Message<'_>, out: &mut Vec<u8>) {
-    out.clear();
-    if message.headers.end() == NEXT_DATA {
-        let Ok(length) = u16::try_from(lbmc::DATA_HEADER + message.payload.len()) else { return };
-        out.extend_from_slice(&lbmc::data_header(length, topic, message.sqn));
-        return out.extend_from_slice(message.payload);
+/// Both parts are empty if the message is longer than one can be.
+#[inline]
+pub fn encode<'a>(topic: u32, message: &Message<'a>, out: &'a mut Vec<u8>) -> [&'a [u8]; 2] {
+    if message.headers.end() != NEXT_DATA {
+        encode_headed(topic, message, out);
+        return [out, &[]];
     }
+    out.clear();
+    let Ok(length) = u16::try_from(lbmc::DATA_HEADER + message.payload.len()) else { return [&[], &[]] };
+    out.extend_from_slice(&lbmc::data_header(length, topic, message.sqn));
+    [out, message.payload]
+}
+
+/// As [`encode`], of a message with extension headers, as a whole.
+fn encode_headed(topic: u32, message: &Message<'_>, out: &mut Vec<u8>) {
+    out.clear();
     let headers: Vec<Header<'_>> = message.headers.clone().flatten().collect();
     out.resize(lbmc::MESSAGE_MAX, 0);
     let mut w = Writer::new(out);

@@ -139,8 +139,8 @@ impl Topic {
         }
         // What has no room is fetched later, if there are stores.
         if entry.waiting_bytes < WAITING_MAX {
-            let mut encoded = Vec::new();
-            encode(0, message, &mut encoded);
+            let mut head = Vec::new();
+            let encoded = encode(0, message, &mut head).concat();
             entry.waiting_bytes += encoded.len() + 64;
             entry.waiting.push(encoded);
         }

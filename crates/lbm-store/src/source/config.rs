@@ -4,6 +4,8 @@ use std::net::SocketAddrV4;
 
 pub use lbm::options::{FlightBehavior, Intergroup, Intragroup};
 
+use crate::repository::Repository;
+
 /// A store of a source: `ume_store`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreAddress {
@@ -54,6 +56,8 @@ pub struct SourceConfig {
     pub info_maximum: u32,
     /// Whether receivers pace the stores: `ume_receiver_paced_persistence`.
     pub paced: bool,
+    /// Whether stores stand in for the source when it is gone: `ume_proxy_source`.
+    pub proxy: bool,
     /// How long stores wait for a silent source, ms; 0: their own: `ume_activity_timeout`.
     pub activity_timeout_ms: u32,
     /// How long they keep what it leaves behind, ms; 0: their own: `ume_state_lifetime`.
@@ -62,6 +66,8 @@ pub struct SourceConfig {
     pub confirmations: bool,
     /// Whether it is told which messages are stable: `ume_message_stability_notification`.
     pub stability: bool,
+    /// Limits that the stores are asked for its messages.
+    pub repository: Repository,
 }
 
 impl Default for SourceConfig {
@@ -85,10 +91,12 @@ impl Default for SourceConfig {
             info_interval_ns: 500_000_000,
             info_maximum: 20,
             paced: false,
+            proxy: false,
             activity_timeout_ms: 0,
             state_lifetime_ms: 0,
             confirmations: false,
             stability: true,
+            repository: Repository::default(),
         }
     }
 }

@@ -6,15 +6,17 @@ use lbm::wire::distance;
 use lbm::wire::header::Fragment;
 use lbm::wire::lbmc::{DATA_HEADER, FRAGMENT_HEADER, data_header, fragment_header};
 
+use crate::blocks::{Blocks, Place};
+
 /// Messages that are sent again in one turn at most: others follow in the next.
 const PRESS_MAX: usize = 256;
-/// Bytes of memory that is kept for messages to come.
-const SPARE_MAX: usize = 32 << 20;
+/// Blocks of memory that are kept for messages to come: 32 MB at most.
+const SPARE_MAX: usize = 32;
 
 #[derive(Debug)]
 struct Kept {
-    /// Encoded, with its headers.
-    message: Vec<u8>,
+    /// Where it stands, encoded, with its headers.
+    place: Place,
     /// When it was sent, and when it is sent again.
     sent_at: u64,
     again_at: u64,
@@ -27,15 +29,21 @@ struct Kept {
 }
 
 /// Consecutive numbers, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Flight {
     base: u32,
     kept: VecDeque<Kept>,
+    blocks: Blocks,
     unstable: usize,
     unstable_bytes: usize,
     bytes: usize,
-    spare: Vec<Vec<u8>>,
-    spare_bytes: usize,
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        let blocks = Blocks::new(SPARE_MAX);
+        Self { base: 0, kept: VecDeque::new(), blocks, unstable: 0, unstable_bytes: 0, bytes: 0 }
+    }
 }
 
 impl Flight {
@@ -83,20 +91,16 @@ impl Flight {
 
     #[inline]
     fn push(&mut self, now: u64, header: &[u8], body: &[u8], (fragment, fragments): (u32, u32)) {
-        let spare = self.spare.pop();
-        self.spare_bytes -= spare.as_ref().map_or(0, Vec::capacity);
-        let mut message = spare.unwrap_or_else(|| Vec::with_capacity(header.len() + body.len()));
-        message.extend_from_slice(header);
-        message.extend_from_slice(body);
+        let place = self.blocks.put(header, body);
         self.unstable += 1;
-        self.unstable_bytes += message.len();
-        self.bytes += message.len();
-        self.kept.push_back(Kept { message, sent_at: now, again_at: 0, mask: 0, stable: false, fragment, fragments });
+        self.unstable_bytes += place.length();
+        self.bytes += place.length();
+        self.kept.push_back(Kept { place, sent_at: now, again_at: 0, mask: 0, stable: false, fragment, fragments });
     }
 
     pub(super) fn get(&self, sqn: u32) -> Option<&[u8]> {
         let index = usize::try_from(distance(self.base, sqn)).ok()?;
-        Some(&self.kept.get(index)?.message)
+        self.blocks.get(self.kept.get(index)?.place)
     }
 
     /// A store has the numbers from `first` to `last`. `is_enough` judges the stores of each; `stable` gets the numbers of each message
@@ -127,7 +131,7 @@ impl Flight {
             if enough {
                 kept.stable = true;
                 self.unstable -= 1;
-                self.unstable_bytes -= kept.message.len();
+                self.unstable_bytes -= kept.place.length();
                 count += 1;
                 if kept.fragments == 1 {
                     stable(self.base.wrapping_add(index as u32));
@@ -157,14 +161,11 @@ impl Flight {
             && kept.stable
             && may_go(self.base)
         {
-            let Some(mut kept) = self.kept.pop_front() else { return };
+            let place = kept.place;
+            self.kept.pop_front();
             self.base = self.base.wrapping_add(1);
-            self.bytes -= kept.message.len();
-            if self.spare_bytes + kept.message.capacity() <= SPARE_MAX {
-                kept.message.clear();
-                self.spare_bytes += kept.message.capacity();
-                self.spare.push(kept.message);
-            }
+            self.bytes -= place.length();
+            self.blocks.forget(place);
         }
     }
 
@@ -184,13 +185,13 @@ impl Flight {
             if due <= now && now >= kept.sent_at.saturating_add(lifetime) {
                 kept.stable = true;
                 self.unstable -= 1;
-                self.unstable_bytes -= kept.message.len();
+                self.unstable_bytes -= kept.place.length();
                 again(sqn, kept.mask, None);
                 continue;
             }
             let mut due = due;
             if due <= now && count < PRESS_MAX {
-                again(sqn, kept.mask, Some(&kept.message));
+                again(sqn, kept.mask, self.blocks.get(kept.place));
                 kept.again_at = now.saturating_add(timeout.max(1));
                 due = kept.again_at;
                 count += 1;

@@ -6,6 +6,8 @@
 
 mod config;
 mod flight;
+mod question;
+mod word;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -18,9 +20,11 @@ use lbm::wire::lbmc::{Kind, Messages};
 use self::config::Rule;
 pub use self::config::{FlightBehavior, Intergroup, Intragroup, SourceConfig, StoreAddress};
 use self::flight::Flight;
+pub use self::question::Question;
 use crate::Outbox;
 use crate::epochs::{Cut, Epochs};
-use crate::wire::{INITIAL_KNOWN, QUORUM_CONSENSUS, Refusal, Registration, RegistrationResponse, Ume, control};
+use crate::repository::Repository;
+use crate::wire::{PROXY_ENABLED, QUORUM_CONSENSUS, Refusal, Registration, RegistrationResponse, Ume, control};
 
 /// What a source is known by beside its topic.
 #[derive(Clone, Debug)]
@@ -356,6 +360,7 @@ impl Source {
         entry.next_at = now.saturating_add(config.registration_interval_ns.max(1));
         self.due = self.due.min(entry.next_at);
         let flags = if config.paced { Registration::PACED } else { 0 }
+            | if config.proxy { Registration::PROXY } else { 0 }
             | if config.confirmations || config.unique_confirmations > 0 { 0 } else { Registration::NO_FORWARD };
         let registration = Registration {
             flags: 0x80 | flags,
@@ -368,18 +373,25 @@ impl Source {
             address: *self.identity.requests.ip(),
         };
         let epochs = self.epochs.written();
-        let headers = [
+        let mut headers = vec![
             Ume::Registration(registration),
             Ume::Capability(0x8000 | QUORUM_CONSENSUS),
             Ume::Session(config.session),
             Ume::Lifetime { activity_ms: config.activity_timeout_ms, state_ms: config.state_lifetime_ms },
             Ume::TopicName(&self.identity.topic),
             Ume::Origin(self.identity.origin),
-            Ume::Epochs { is_new: false, pairs: &epochs },
         ];
+        if config.repository != Repository::default() {
+            headers.push(Ume::Repository(config.repository));
+        }
+        if config.proxy {
+            headers.push(Ume::ProxySource(PROXY_ENABLED));
+        }
         // One that has sent nothing takes up what is there, whatever it counts.
-        let headers = if self.phase == Phase::Ready { &headers[..] } else { &headers[..6] };
-        control(self.out.to(store as u64), headers);
+        if self.phase == Phase::Ready {
+            headers.push(Ume::Epochs { is_new: false, pairs: &epochs });
+        }
+        control(self.out.to(store as u64), &headers);
     }
 
     /// Messages of a store.
@@ -560,59 +572,11 @@ impl Source {
         self.identity.origin.iter().fold(0, |hash: u32, byte| hash.wrapping_mul(31).wrapping_add(u32::from(*byte)))
     }
 
-    /// Tells a store which incarnation this is, and what it can ask for.
-    fn tell(&mut self, store: usize, alive: bool) {
-        let Some(entry) = self.stores.get_mut(store) else { return };
-        entry.told = true;
-        let (transport, topic, reg_id) = (self.identity.transport, self.identity.topic_index, entry.reg_id);
-        let epochs = self.epochs.written();
-        let info = Ume::Info {
-            flags: INITIAL_KNOWN,
-            epoch: self.epochs.latest(),
-            low: self.flight.base(),
-            high: self.next.wrapping_sub(1),
-        };
-        let out = self.out.to(store as u64);
-        if alive {
-            control(out, &[Ume::Keepalive { flags: 0x40, kind: 2, transport, topic, reg_id }]);
-        }
-        control(out, &[info, Ume::TopicIndex(topic), Ume::Epochs { is_new: false, pairs: &epochs }]);
-    }
-
     fn announce(&mut self, now: u64) {
         if self.phase == Phase::Ready {
             (self.info_left, self.info_due) = (self.config.info_maximum, now);
             self.due = self.due.min(now);
         }
-    }
-
-    /// What receivers are to know: the source's stores. `out` gets a control message, for the transport or as an answer; nothing while
-    /// the source is not ready.
-    pub fn info(&self, out: &mut Vec<u8>) {
-        if self.phase != Phase::Ready {
-            return;
-        }
-        let epochs = self.epochs.written();
-        let low = self.epochs.first().unwrap_or(0);
-        let info =
-            Ume::Info { flags: INITIAL_KNOWN, epoch: self.epochs.latest(), low, high: self.next.wrapping_sub(1) };
-        let mut headers =
-            vec![info, Ume::TopicIndex(self.identity.topic_index), Ume::Epochs { is_new: false, pairs: &epochs }];
-        let mut groups: Vec<u8> = self.stores.iter().map(|s| s.address.group).collect();
-        groups.dedup();
-        for group in groups {
-            let of = self.stores.iter().enumerate().filter(|(_, s)| s.address.group == group);
-            headers.push(Ume::StoreGroup { group, size: of.clone().count() as u16 });
-            // Stores that have not answered have no registration id by which a receiver could name the source.
-            headers.extend(of.filter(|(_, s)| s.reg_id != 0).map(|(index, s)| Ume::Store {
-                group,
-                port: s.address.at.port(),
-                index: index as u16,
-                address: *s.address.at.ip(),
-                reg_id: s.reg_id,
-            }));
-        }
-        control(out, &headers);
     }
 
     fn stable(&mut self, store: usize, first: u32, last: u32) {

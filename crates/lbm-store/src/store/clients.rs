@@ -1,9 +1,12 @@
 //! Registration: who a client is, and what it is answered.
 
+use lbm::fault::{Faults, named};
 use lbm::wire::distance;
 
-use super::{Client, Entry, Kept, Log, ReceiverEntry, SourceEntry, Store, Wanted, cut_from};
+use super::proxies::StoreLine;
+use super::{Client, Entry, Kept, Log, ReceiverEntry, SourceEntry, Store, Wanted, cut_from, proxies};
 use crate::epochs::{Cut, Epochs};
+use crate::repository::Repository;
 use crate::wire::{Refusal, Registration, RegistrationResponse, Ume, control};
 
 /// All that a registration says.
@@ -17,6 +20,8 @@ pub(super) struct Registering<'a> {
     pub(super) origin: Option<[u8; 32]>,
     /// Of a source that goes on after its connection was lost: its incarnations.
     pub(super) epochs: &'a [u8],
+    /// Of a source.
+    pub(super) repository: Repository,
 }
 
 impl<L: Log> Store<L> {
@@ -43,7 +48,8 @@ impl<L: Log> Store<L> {
         let reg_id = registering.registration.reg_id;
         // A registration that is not known, or has ended, leaves nothing behind.
         let Some((at, is_receiver)) = self.by_reg_id.get(&reg_id).copied() else { return };
-        let Some(source) = &self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         let client = if is_receiver { source.receivers.get(&reg_id).map(|r| &r.client) } else { Some(&source.client) };
         if client.is_some_and(|client| client.conn == Some(conn)) {
             let Registration { source, transport, topic, .. } = registering.registration;
@@ -96,7 +102,7 @@ impl<L: Log> Store<L> {
                 at
             }
         };
-        let Some(source) = &mut self.sources[at] else { return Err(Refusal::NoPattern) };
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return Err(Refusal::NoPattern) };
         if *source.topic != *topic {
             return Err(Refusal::OtherTopic);
         }
@@ -122,6 +128,13 @@ impl<L: Log> Store<L> {
             self.config.state_lifetime_ns,
         );
         source.flags = registration.flags;
+        if registration.flags & Registration::PROXY == 0 && !source.stores.is_empty() {
+            source.stores.clear();
+            self.log.write(&Entry::Stores { source: reg_id, list: &[] });
+        }
+        proxies::end(source, &mut self.proxies);
+        source.repository = registering.repository;
+        source.limit = registering.repository.limit(self.config.source_bytes_max, self.log.is_durable());
         (source.transport, source.topic_index) = (registration.transport, registration.topic);
         source.ready = false;
         source.origin = registering.origin.unwrap_or_default();
@@ -137,9 +150,10 @@ impl<L: Log> Store<L> {
 
     /// Answers a source's registration.
     pub(super) fn answer(&mut self, _now: u64, at: usize) {
-        // A place without a source is of one that was forgotten: nobody is owed anything of it.
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         source.answer_due = None;
+        // A source whose connection is over registers again by the next one.
         let Some(conn) = source.client.conn else { return };
         let code = if source.is_paced() { RegistrationResponse::PACED } else { 0 };
         let (low, high) = (source.kept.low(), source.kept.end().wrapping_sub(1));
@@ -153,18 +167,31 @@ impl<L: Log> Store<L> {
     }
 
     /// A source says which incarnation it is and what it has: from now on its messages are taken.
-    pub(super) fn source_info(&mut self, now: u64, conn: u64, topic_index: u32, info: (u32, u32), epochs: &Epochs) {
+    pub(super) fn source_info(
+        &mut self,
+        now: u64,
+        conn: u64,
+        topic_index: u32,
+        info: (u32, u32),
+        (epochs, stores): (&Epochs, Vec<StoreLine>),
+    ) {
         let of = |s: &Option<SourceEntry>| {
             s.as_ref().is_some_and(|s| s.client.conn == Some(conn) && s.topic_index == topic_index)
         };
         // Words of a connection that has no such source mean nobody's registration.
         let Some(at) = self.sources.iter().position(of) else { return };
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         let (low, high) = info;
         let reg_id = source.client.reg_id;
+        // Another incarnation has followed this one, which hears so by the answer to its registration.
         if !epochs.follow(&source.epochs) {
+            self.stats.refused += 1;
             return;
         }
+        self.source_stores(at, stores);
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         let is_other = source.epochs != *epochs;
         if is_other {
             match epochs.cut(&source.epochs) {
@@ -196,7 +223,8 @@ impl<L: Log> Store<L> {
         if is_other {
             self.tell_receivers(at);
         }
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         if distance(source.sent_end, source.kept.end()) > 0 {
             source.sent_end = source.kept.end();
         }
@@ -234,7 +262,7 @@ impl<L: Log> Store<L> {
         let Registration { source_reg_id, transport, topic, flags, .. } = registering.registration;
         let Some((at, false)) = self.by_reg_id.get(&source_reg_id).copied() else { return Err(Refusal::NoSuchSource) };
         let reg_id = self.reg_id_of(registering, source_reg_id);
-        let Some(source) = &self.sources[at] else { return Err(Refusal::NoSuchSource) };
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return Err(Refusal::NoSuchSource) };
         if *source.topic != *registering.topic {
             return Err(Refusal::OtherTopic);
         }
@@ -253,7 +281,7 @@ impl<L: Log> Store<L> {
             }
         }
         let (activity, lifetime) = (self.config.activity_timeout_ns, self.config.state_lifetime_ns);
-        let Some(source) = &mut self.sources[at] else { return Err(Refusal::NoSuchSource) };
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return Err(Refusal::NoSuchSource) };
         let high = source.kept.end().wrapping_sub(1);
         let epochs = source.epochs.written();
         let Some(receiver) = source.receivers.get_mut(&reg_id) else { return Err(Refusal::NoSuchSource) };
@@ -266,8 +294,8 @@ impl<L: Log> Store<L> {
 
     /// Another incarnation has taken up the source's registration: messages that receivers are sent from now on are of it.
     fn tell_receivers(&mut self, at: usize) {
-        // A place without a source is of one that was forgotten: nobody is owed anything of it.
-        let Some(source) = &self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         let (high, epochs) = (source.kept.end().wrapping_sub(1), source.epochs.written());
         let (topic, id) = ((source.transport, source.topic_index), Ume::StoreId(self.config.id));
         for receiver in source.receivers.values() {
@@ -296,11 +324,16 @@ impl<L: Log> Store<L> {
             kept: Kept::default(),
             fresh: Vec::new(),
             pending: std::collections::VecDeque::new(),
+            delayed: std::collections::VecDeque::new(),
+            repository: Repository::default(),
+            limit: self.config.source_bytes_max,
             listed: false,
             receivers: std::collections::BTreeMap::new(),
             missing: std::collections::BTreeMap::new(),
             sent_end: 0,
             source_low: 0,
+            stores: Vec::new(),
+            is_proxied: false,
         });
         self.by_reg_id.insert(reg_id, (free, false));
         if session != 0 {
@@ -312,8 +345,8 @@ impl<L: Log> Store<L> {
 
     pub(super) fn insert_receiver(&mut self, now: u64, at: usize, reg_id: u32, session: u64, paced: bool, next: u32) {
         let client = self.client(now, reg_id, session);
-        // A place without a source is of one that was forgotten: nobody is owed anything of it.
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         source.receivers.insert(reg_id, ReceiverEntry { client, next, known: false, paced, moved: false });
         if session != 0 {
             self.by_session.insert((session, source.topic.clone(), source.client.reg_id), reg_id);
@@ -337,8 +370,9 @@ impl<L: Log> Store<L> {
             }
             return self.release(at);
         }
-        // A place without a source is of one that was forgotten: nobody is owed anything of it.
-        let Some(source) = self.sources[at].take() else { return };
+        let there = self.sources.get_mut(at).and_then(Option::take);
+        let Some(mut source) = self.stats.found("a source that is to be removed is not there", there) else { return };
+        proxies::end(&mut source, &mut self.proxies);
         for receiver in source.receivers.keys() {
             self.by_reg_id.remove(receiver);
             self.by_session.retain(|_, other| other != receiver);
@@ -352,22 +386,37 @@ impl<L: Log> Store<L> {
 
     /// Drops what all receivers that pace a source have consumed.
     pub(super) fn release(&mut self, at: usize) {
-        // A place without a source is of one that was forgotten: nobody is owed anything of it.
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
+        // A source that no receiver paces lets go of messages for want of room alone.
         if !source.is_paced() {
             return;
         }
         let pacing = source.receivers.values().filter(|r| r.paced).map(|r| r.next);
+        // Without a receiver that paces the source nothing is consumed yet.
         let Some(next) = pacing.reduce(|a, b| if distance(a, b) < 0 { b } else { a }) else { return };
         let written = source.pending.front().map_or(source.kept.end(), |(_, first, _)| *first);
+        let least = usize::try_from(source.repository.size_threshold).unwrap_or(usize::MAX);
         let mut released = false;
         while !source.kept.is_empty()
             && distance(source.kept.low(), next) > 0
             && distance(source.kept.low(), written) > 0
+            && (least == 0 || source.kept.bytes() > least)
         {
             source.kept.drop_first();
             released = true;
         }
+        // A message that all have consumed before it was written down need not be: it is done with.
+        let low = source.kept.low();
+        while let Some(source) = &mut self.sources[at]
+            && let Some((_, sqn)) = source.delayed.front().copied()
+            && distance(sqn, low) > 0
+        {
+            source.delayed.pop_front();
+            self.fresh(at, sqn, sqn);
+        }
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         if released && !source.fresh.is_empty() && !core::mem::replace(&mut source.listed, true) {
             self.listed.push(at);
         }

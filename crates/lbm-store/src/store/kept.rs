@@ -1,11 +1,11 @@
 //! The messages of one source that a store holds.
-//!
-//! Their bytes stand in blocks one behind the other: a store takes and drops millions a second, and an allocation for each of them is most of
-//! its work.
 
 use std::collections::VecDeque;
 
+use lbm::topic::Run;
 use lbm::wire::distance;
+
+use crate::blocks::{Blocks, Place};
 
 /// So many numbers may be missing before a message at most: a forged number must not take all memory.
 const JUMP_MAX: i32 = 1 << 20;
@@ -23,40 +23,19 @@ pub(super) enum Put {
     Outside,
 }
 
-/// Bytes of a block: more, the more is held, since most of ten thousand sources hold little.
-const BLOCK_MIN: usize = 4 << 10;
-const BLOCK_MAX: usize = 1 << 20;
-/// A block is no larger than this part of what is held.
-const BLOCK_SHARE: usize = 16;
-
-/// Where a message stands.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Number of the block, counted from the first that there ever was.
-    block: u64,
-    offset: u32,
-    length: u32,
-}
-
-/// Bytes of messages.
-#[derive(Debug, Default)]
-struct Block {
-    bytes: Vec<u8>,
-    /// Messages in it that are held.
-    held: u32,
-}
-
 /// Encoded messages by number, with holes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
     low: u32,
     slots: VecDeque<Option<Place>>,
     bytes: usize,
-    blocks: VecDeque<Block>,
-    /// Number of the first block.
-    first: u64,
-    /// Memory of the block that was emptied last, for the next.
-    spare: Vec<u8>,
+    blocks: Blocks,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { low: 0, slots: VecDeque::new(), bytes: 0, blocks: Blocks::new(1) }
+    }
 }
 
 impl Kept {
@@ -91,59 +70,29 @@ impl Kept {
     }
 
     pub(super) fn get(&self, sqn: u32) -> Option<&[u8]> {
-        let Place { block, offset, length } = (*self.slots.get(self.index(sqn)?)?)?;
-        let bytes = &self.blocks.get(usize::try_from(block.checked_sub(self.first)?).ok()?)?.bytes;
-        bytes.get(offset as usize..(offset + length) as usize)
+        self.blocks.get((*self.slots.get(self.index(sqn)?)?)?)
     }
 
-    /// Writes a message down in the newest block, or in a new one if that is full.
-    fn store(&mut self, message: &[u8]) -> Place {
-        let has_room = |block: &Block| block.bytes.len() + message.len() <= block.bytes.capacity();
-        if !self.blocks.back().is_some_and(has_room) {
-            let size = (self.bytes / BLOCK_SHARE).clamp(BLOCK_MIN, BLOCK_MAX).max(message.len());
-            let mut bytes = core::mem::take(&mut self.spare);
-            bytes.reserve_exact(size);
-            self.blocks.push_back(Block { bytes, held: 0 });
-        }
-        let block = self.first + self.blocks.len() as u64 - 1;
-        self.bytes += message.len() + OVERHEAD;
-        // There is a block with room by now.
-        let Some(newest) = self.blocks.back_mut() else { return Place { block, offset: 0, length: 0 } };
-        let offset = newest.bytes.len() as u32;
-        newest.bytes.extend_from_slice(message);
-        newest.held += 1;
-        Place { block, offset, length: message.len() as u32 }
+    fn store(&mut self, head: &[u8], body: &[u8]) -> Place {
+        self.bytes += head.len() + body.len() + OVERHEAD;
+        self.blocks.put(head, body)
     }
 
-    /// A message is held no more, and with the last one of a block goes the block.
     fn forget(&mut self, place: Place) {
-        self.bytes -= place.length as usize + OVERHEAD;
-        // Places are those of blocks that are there.
-        let Some(at) = place.block.checked_sub(self.first).and_then(|at| usize::try_from(at).ok()) else { return };
-        let is_newest = at + 1 == self.blocks.len();
-        let Some(block) = self.blocks.get_mut(at) else { return };
-        block.held -= 1;
-        if block.held > 0 {
-            return;
-        }
-        block.bytes.clear();
-        if !is_newest {
-            self.spare = core::mem::take(&mut block.bytes);
-        }
-        while self.blocks.len() > 1 && self.blocks.front().is_some_and(|block| block.held == 0) {
-            self.blocks.pop_front();
-            self.first += 1;
-        }
+        self.bytes -= place.length() + OVERHEAD;
+        self.blocks.forget(place);
     }
 
-    pub(super) fn put(&mut self, sqn: u32, message: &[u8]) -> Put {
+    /// Takes a message, which is in two parts.
+    #[inline]
+    pub(super) fn put(&mut self, sqn: u32, head: &[u8], body: &[u8]) -> Put {
         let ahead = distance(self.end(), sqn);
         if distance(self.low, sqn) < 0 || ahead > JUMP_MAX {
             return Put::Outside;
         }
         if ahead >= 0 {
             (0..ahead).for_each(|_| self.slots.push_back(None));
-            let place = self.store(message);
+            let place = self.store(head, body);
             self.slots.push_back(Some(place));
             return Put::New;
         }
@@ -151,8 +100,17 @@ impl Kept {
         if self.slots[index].is_some() {
             return Put::Known;
         }
-        self.slots[index] = Some(self.store(message));
+        self.slots[index] = Some(self.store(head, body));
         Put::New
+    }
+
+    /// Takes messages that come next: the first has the number behind the newest.
+    pub(super) fn put_run(&mut self, run: &Run<'_>) {
+        debug_assert_eq!(run.first, self.end(), "they come next");
+        self.bytes += run.bytes.len() + run.count as usize * OVERHEAD;
+        self.slots.reserve(run.count as usize);
+        let slots = &mut self.slots;
+        self.blocks.put_run(run, |place| slots.push_back(Some(place)));
     }
 
     /// Forgets all from `from` on.
@@ -206,6 +164,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::collections::btree_map::Entry;
 
+    use lbm::wire::lbmc::{DATA_HEADER, data_header};
     use proptest::prelude::*;
 
     use super::*;
@@ -222,7 +181,7 @@ mod tests {
         #[test]
         fn what_is_held_is_what_a_map_holds(
             base in prop_oneof![Just(0u32), Just(u32::MAX - 20), any::<u32>()],
-            acts in prop::collection::vec((0u8..8, 0u64..60, 1usize..40), 1..80),
+            acts in prop::collection::vec((0u8..9, 0u64..60, 1usize..40), 1..80),
         ) {
             let number = |sqn: u64| base.wrapping_add(sqn as u32);
             let (mut kept, mut naive) = (Kept::default(), Naive::default());
@@ -231,7 +190,8 @@ mod tests {
                 match act {
                     0..=4 => {
                         let message = vec![sqn as u8; length];
-                        let put = kept.put(number(sqn), &message);
+                        let (head, body) = message.split_at(length / 3);
+                        let put = kept.put(number(sqn), head, body);
                         let expected = if sqn < naive.low {
                             Put::Outside
                         } else if let Entry::Vacant(place) = naive.held.entry(sqn) {
@@ -248,6 +208,21 @@ mod tests {
                         naive.held.split_off(&sqn);
                         (naive.low, naive.end) = (naive.low.min(sqn), naive.end.min(sqn));
                     }
+                    8 => {
+                        let first = kept.end();
+                        let lengths: Vec<usize> = (0..sqn % 5).map(|i| length + i as usize).collect();
+                        let mut bytes = Vec::new();
+                        for (i, length) in lengths.iter().enumerate() {
+                            let head = data_header((DATA_HEADER + length) as u16, 7, first.wrapping_add(i as u32));
+                            let message = [&head[..], &vec![*length as u8; *length]].concat();
+                            bytes.extend_from_slice(&message);
+                            naive.held.insert(naive.end, message);
+                            naive.end += 1;
+                        }
+                        let run = Run::read(first, &bytes);
+                        prop_assert_eq!((run.count as usize, run.bytes.len()), (lengths.len(), bytes.len()));
+                        kept.put_run(&run);
+                    }
                     6 => {
                         kept.drop_first();
                         if naive.low < naive.end {
@@ -263,7 +238,7 @@ mod tests {
                 prop_assert_eq!((kept.low(), kept.end()), (number(naive.low), number(naive.end)));
                 let bytes: usize = naive.held.values().map(|message| message.len() + OVERHEAD).sum();
                 prop_assert_eq!(kept.bytes(), bytes);
-                for sqn in 0..70 {
+                for sqn in 0..naive.end + 10 {
                     prop_assert_eq!(kept.get(number(sqn)), naive.held.get(&sqn).map(Vec::as_slice), "number {}", sqn);
                 }
                 let holes: Vec<u32> =

@@ -37,6 +37,15 @@ pub enum Entry<'a> {
         /// The message.
         message: &'a [u8],
     },
+    /// Messages of consecutive numbers, encoded as they came, one behind the other.
+    Messages {
+        /// Registration id of the source.
+        source: u32,
+        /// Topic sequence number of the first.
+        first: u32,
+        /// The messages: plain ones, each of which has its length in its head.
+        messages: &'a [u8],
+    },
     /// A receiver registered.
     Receiver {
         /// Registration id.
@@ -57,6 +66,14 @@ pub enum Entry<'a> {
         /// The first that the receiver has not consumed.
         next: u32,
     },
+    /// All stores of a source for which they are to stand in when it is gone: of each the group, u16 index, address, port, and the source's
+    /// registration id there, 13 bytes.
+    Stores {
+        /// Registration id of the source here.
+        source: u32,
+        /// The stores.
+        list: &'a [u8],
+    },
     /// A registration is over; with that of a source go its messages and receivers.
     Removed {
         /// Registration id.
@@ -74,7 +91,11 @@ impl Entry<'_> {
             | Self::Receiver { reg_id, .. }
             | Self::Consumed { reg_id, .. }
             | Self::Removed { reg_id } => reg_id,
-            Self::Start { source, .. } | Self::Cut { source, .. } | Self::Message { source, .. } => source,
+            Self::Start { source, .. }
+            | Self::Cut { source, .. }
+            | Self::Message { source, .. }
+            | Self::Messages { source, .. }
+            | Self::Stores { source, .. } => source,
             Self::Anew => 0,
         }
     }
@@ -99,6 +120,10 @@ impl Entry<'_> {
                 head(4, source, sqn);
                 out.extend_from_slice(message);
             }
+            Self::Messages { source, first, messages } => {
+                head(11, source, first);
+                out.extend_from_slice(messages);
+            }
             Self::Receiver { reg_id, source, session, paced, next } => {
                 head(5, reg_id, next);
                 out.extend_from_slice(&source.to_be_bytes());
@@ -108,6 +133,10 @@ impl Entry<'_> {
             Self::Consumed { reg_id, next } => head(6, reg_id, next),
             Self::Removed { reg_id } => head(7, reg_id, 0),
             Self::Anew => head(8, 0, 0),
+            Self::Stores { source, list } => {
+                head(10, source, 0);
+                out.extend_from_slice(list);
+            }
         }
     }
 }
@@ -137,9 +166,47 @@ impl<'a> Entry<'a> {
             6 => Self::Consumed { reg_id: a, next: b },
             7 => Self::Removed { reg_id: a },
             8 => Self::Anew,
+            10 => Self::Stores { source: a, list: rest },
+            11 => Self::Messages { source: a, first: b, messages: rest },
             _ => return None,
         })
     }
+}
+
+/// Kind of a record that has several entries, each behind its length.
+const GROUP: u8 = 9;
+
+/// Begins a record of several entries: to be followed by any number of [`put_entry`].
+pub fn begin_group(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[GROUP, 0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+/// Adds an entry to a record of several.
+#[inline]
+pub fn put_entry(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    entry.encode(out);
+    let length = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Reads a record: its entry, or its several ones in order. False: it is nothing of that, and what was read before is all that can be.
+pub fn each_entry(record: &[u8], mut each: impl FnMut(&Entry<'_>)) -> bool {
+    if record.first() != Some(&GROUP) {
+        return Entry::decode(record).inspect(|entry| each(entry)).is_some();
+    }
+    let Some(mut rest) = record.get(9..) else { return false };
+    while !rest.is_empty() {
+        let entry = rest.split_first_chunk::<4>().and_then(|(length, behind)| {
+            let (entry, behind) = behind.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+            Some((Entry::decode(entry)?, behind))
+        });
+        let Some((entry, behind)) = entry else { return false };
+        each(&entry);
+        rest = behind;
+    }
+    true
 }
 
 /// Where a store writes.
@@ -150,6 +217,11 @@ pub trait Log {
     /// Whether more messages can be taken: what waits to be written has a bound.
     fn has_room(&self) -> bool {
         true
+    }
+
+    /// Whether what is written survives the process.
+    fn is_durable(&self) -> bool {
+        false
     }
 }
 
@@ -174,9 +246,11 @@ mod tests {
             Entry::Start { source: 7, low: 9 },
             Entry::Cut { source: 7, from: u32::MAX },
             Entry::Message { source: 7, sqn: 3, message: b"message" },
+            Entry::Messages { source: 7, first: 4, messages: b"one two" },
             Entry::Receiver { reg_id: 8, source: 7, session: 2, paced: true, next: 5 },
             Entry::Consumed { reg_id: 8, next: 6 },
             Entry::Removed { reg_id: 8 },
+            Entry::Stores { source: 7, list: &[5; 26] },
             Entry::Anew,
         ];
         for entry in entries {
@@ -186,5 +260,33 @@ mod tests {
             assert_eq!(Entry::decode(&bytes[..8]), None, "cut short");
         }
         assert_eq!(Entry::decode(&[9; 30]), None);
+    }
+
+    #[test]
+    fn several_entries_come_back_from_one_record() {
+        let entries =
+            [Entry::Anew, Entry::Message { source: 1, sqn: 2, message: b"long" }, Entry::Removed { reg_id: 3 }];
+        let mut record = Vec::new();
+        begin_group(&mut record);
+        for entry in &entries {
+            put_entry(entry, &mut record);
+        }
+        let read = |record: &[u8]| {
+            let mut read = Vec::new();
+            let whole = each_entry(record, |entry| read.push(format!("{entry:?}")));
+            (read, whole)
+        };
+        let all: Vec<String> = entries.iter().map(|entry| format!("{entry:?}")).collect();
+        assert_eq!(read(&record), (all.clone(), true));
+        // Cut anywhere: what is whole before the cut, and that something was cut unless it was between two entries.
+        for length in 0..record.len() {
+            let (some, whole) = read(&record[..length]);
+            assert_eq!(some, all[..some.len()], "cut at {length}");
+            assert_eq!(whole, [9, 22, 39].contains(&length), "cut at {length}");
+        }
+        let mut alone = Vec::new();
+        entries[2].encode(&mut alone);
+        assert_eq!(read(&alone), (vec![all[2].clone()], true));
+        assert_eq!(read(&[12; 12]), (Vec::new(), false));
     }
 }

@@ -7,19 +7,25 @@
 mod clients;
 mod kept;
 mod log;
+mod proxies;
 mod serve;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use lbm::fault::{Faults, named};
+use lbm::topic::Run;
 use lbm::wire::WireError;
 use lbm::wire::distance;
 use lbm::wire::header::LateJoinInfo;
 use lbm::wire::lbmc::{Kind, Messages};
 
 use self::kept::{Kept, Put};
-pub use self::log::{Entry, Log, NoLog};
+pub use self::log::{Entry, Log, NoLog, begin_group, each_entry, put_entry};
+pub use self::proxies::Proxy;
+use self::proxies::StoreLine;
 use crate::Outbox;
 use crate::epochs::Epochs;
+use crate::repository::Repository;
 use crate::wire::{Ack, Registration, Ume, control};
 
 /// How a store behaves.
@@ -123,7 +129,12 @@ struct SourceEntry {
     /// Numbers written down and not acknowledged, as first and last.
     fresh: Vec<(u32, u32)>,
     /// Numbers that are being written down: ticket, first, last.
-    pending: std::collections::VecDeque<(u64, u32, u32)>,
+    pending: VecDeque<(u64, u32, u32)>,
+    /// Numbers that are written down later, and when.
+    delayed: VecDeque<(u64, u32)>,
+    repository: Repository,
+    /// Bytes of messages held at most.
+    limit: usize,
     listed: bool,
     receivers: BTreeMap<u32, ReceiverEntry>,
     /// Numbers that are missing, and when they are asked for.
@@ -132,9 +143,21 @@ struct SourceEntry {
     sent_end: u32,
     /// The oldest number that the source still has.
     source_low: u32,
+    /// All stores of the source, if they are to stand in for it.
+    stores: Vec<StoreLine>,
+    /// The store stands in for it.
+    is_proxied: bool,
 }
 
 impl SourceEntry {
+    /// Numbers that are safe once the log's entry of this ticket is.
+    fn wait_for(&mut self, ticket: u64, first: u32, last: u32) {
+        match self.pending.back_mut() {
+            Some((last_ticket, _, end)) if end.wrapping_add(1) == first => (*last_ticket, *end) = (ticket, last),
+            _ => self.pending.push_back((ticket, first, last)),
+        }
+    }
+
     fn is_paced(&self) -> bool {
         self.flags & Registration::PACED != 0
     }
@@ -170,6 +193,19 @@ pub struct StoreStats {
     pub refused: u64,
     /// Messages on connections that could not be read.
     pub malformed: u64,
+    /// Messages that were not taken, since receivers or the disk were behind or their source had not said which incarnation it is: sources send
+    /// them again.
+    pub untaken: u64,
+    /// Requests that were not answered, since their client had asked for too much at once: it asks again.
+    pub deferred: u64,
+    /// Cases that the tables hold to be impossible and that were found all the same: a fault of the store.
+    pub internal_faults: u64,
+}
+
+impl Faults for StoreStats {
+    fn internal_faults(&mut self) -> &mut u64 {
+        &mut self.internal_faults
+    }
 }
 
 /// A topic that the store wants to hear, or no more.
@@ -202,6 +238,7 @@ pub struct Store<L> {
     consumed: Vec<usize>,
     out: Outbox,
     wanted: Vec<Wanted>,
+    proxies: Vec<Proxy>,
     due: u64,
     logged: u64,
     stats: StoreStats,
@@ -223,6 +260,7 @@ impl<L: Log> Store<L> {
             consumed: Vec::new(),
             out: Outbox::default(),
             wanted: Vec::new(),
+            proxies: Vec::new(),
             due: u64::MAX,
             logged: 0,
             stats: StoreStats::default(),
@@ -287,11 +325,20 @@ impl<L: Log> Store<L> {
                 }
             }
             Entry::Message { source, sqn, message } => {
-                let limit = self.config.source_bytes_max;
                 if let Some(source) = self.source_of(source) {
-                    source.kept.put(sqn, message);
+                    source.kept.put(sqn, message, &[]);
                     if !source.receivers.values().any(|receiver| receiver.paced) {
-                        make_room(source, limit);
+                        make_room(source, source.limit);
+                    }
+                }
+            }
+            Entry::Messages { source, first, messages } => {
+                if let Some(source) = self.source_of(source) {
+                    for (sqn, message) in Run::read(first, messages).messages() {
+                        source.kept.put(sqn, message, &[]);
+                    }
+                    if !source.receivers.values().any(|receiver| receiver.paced) {
+                        make_room(source, source.limit);
                     }
                 }
             }
@@ -305,6 +352,11 @@ impl<L: Log> Store<L> {
                     && let Some(receiver) = self.sources[at].as_mut().and_then(|s| s.receivers.get_mut(&reg_id))
                 {
                     (receiver.next, receiver.known) = (next, true);
+                }
+            }
+            Entry::Stores { source, list } => {
+                if let Some(source) = self.source_of(source) {
+                    source.stores = proxies::read(list);
                 }
             }
             Entry::Removed { reg_id } => self.remove(reg_id),
@@ -326,6 +378,9 @@ impl<L: Log> Store<L> {
             let (session, epochs) = (source.client.session, source.epochs.written());
             log.write(&Entry::Source { reg_id, session, topic: &source.topic, epochs: &epochs });
             log.write(&Entry::Start { source: reg_id, low: source.kept.low() });
+            if !source.stores.is_empty() {
+                log.write(&Entry::Stores { source: reg_id, list: &proxies::written(&source.stores) });
+            }
             // First of all who waits for messages: they are not given up for lack of room then.
             for (id, receiver) in &source.receivers {
                 let (session, paced, next) = (receiver.client.session, receiver.paced, receiver.next);
@@ -379,11 +434,20 @@ impl<L: Log> Store<L> {
         }
     }
 
-    /// A message came by a stream: encoded with its headers.
+    /// A message came by a stream: encoded with its headers, in two parts, of which one may be empty.
     #[inline]
-    pub fn data(&mut self, now: u64, stream: u32, sqn: u32, message: &[u8]) {
+    pub fn data(&mut self, now: u64, stream: u32, sqn: u32, message: [&[u8]; 2]) {
         if let Some(Some(at)) = self.streams.get(stream as usize).copied() {
             self.take(now, at, sqn, message);
+        }
+    }
+
+    /// Messages came by a stream, one behind the other. False: [`Store::data`] is to have each.
+    #[inline]
+    pub fn run(&mut self, stream: u32, run: &Run<'_>) -> bool {
+        match self.streams.get(stream as usize).copied() {
+            Some(Some(at)) => self.take_run(at, run),
+            _ => true,
         }
     }
 
@@ -401,20 +465,47 @@ impl<L: Log> Store<L> {
         }
     }
 
-    fn take(&mut self, now: u64, at: usize, sqn: u32, message: &[u8]) {
-        let Some(source) = self.sources.get_mut(at).and_then(Option::as_mut) else { return };
+    /// Takes messages of which each is the next, of a source that is not paced. False: they are not, or there is no room for all.
+    fn take_run(&mut self, at: usize, run: &Run<'_>) -> bool {
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return true };
+        let is_next = source.kept.end() == run.first && source.sent_end == run.first && source.missing.is_empty();
+        if !source.ready || !is_next || source.is_paced() || !self.log.has_room() {
+            return false;
+        }
+        source.kept.put_run(run);
+        source.sent_end = run.end();
+        self.stats.stored += u64::from(run.count);
+        let (last, reg_id) = (run.end().wrapping_sub(1), source.client.reg_id);
+        let ticket = self.log.write(&Entry::Messages { source: reg_id, first: run.first, messages: run.bytes });
+        if ticket != 0 && !source.repository.ack_on_reception {
+            source.wait_for(ticket, run.first, last);
+        } else {
+            self.fresh(at, run.first, last);
+        }
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return true };
+        self.stats.displaced += make_room(source, source.limit);
+        true
+    }
+
+    fn take(&mut self, now: u64, at: usize, sqn: u32, [head, body]: [&[u8]; 2]) {
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         // Messages that receivers wait for are not dropped for newer ones: the source has to send these again.
-        let is_full = source.is_paced() && source.kept.bytes() > self.config.source_bytes_max || !self.log.has_room();
+        let is_full = source.is_paced() && source.kept.bytes() > source.limit || !self.log.has_room();
         if !source.ready || is_full && source.kept.get(sqn).is_none() {
+            self.stats.untaken += 1;
             return;
         }
-        match source.kept.put(sqn, message) {
+        match source.kept.put(sqn, head, body) {
             Put::New => self.stats.stored += 1,
             Put::Known => {
                 // The source asks whether it is stable: the answer is on its way, or was lost with a connection.
                 self.stats.duplicates += 1;
                 let is_pending = source.pending.iter().any(|(_, first, last)| is_within(sqn, *first, *last));
-                if !is_pending {
+                let is_delayed = || source.delayed.iter().any(|(_, delayed)| *delayed == sqn);
+                if source.repository.ack_on_reception || !is_pending && !is_delayed() {
                     self.fresh(at, sqn, sqn);
                 }
                 return;
@@ -431,20 +522,51 @@ impl<L: Log> Store<L> {
         if distance(source.sent_end, sqn) >= 0 {
             source.sent_end = sqn.wrapping_add(1);
         }
-        let reg_id = source.client.reg_id;
-        let ticket = self.log.write(&Entry::Message { source: reg_id, sqn, message });
-        if ticket == 0 {
-            self.fresh(at, sqn, sqn);
+        let delay = u64::from(source.repository.write_delay_ms) * 1_000_000;
+        if delay > 0 && source.is_paced() && self.log.is_durable() {
+            let due = now.saturating_add(delay);
+            source.delayed.push_back((due, sqn));
+            self.due = self.due.min(due);
+            if source.repository.ack_on_reception {
+                self.fresh(at, sqn, sqn);
+            }
         } else {
-            match source.pending.back_mut() {
-                Some((last_ticket, _, last)) if last.wrapping_add(1) == sqn => (*last_ticket, *last) = (ticket, sqn),
-                _ => source.pending.push_back((ticket, sqn, sqn)),
+            self.write_down(at, sqn);
+        }
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
+        // What receivers wait for stays; so much more is taken as the last message that had room.
+        if source.kept.bytes() > source.limit && !source.is_paced() {
+            self.stats.displaced += make_room(source, source.limit);
+        }
+    }
+
+    /// Writes a message to the log, if it is still held, and acknowledges it when that is safe.
+    #[inline]
+    fn write_down(&mut self, at: usize, sqn: u32) {
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
+        // A message that was consumed or displaced before it was written is done with, too.
+        if let Some(message) = source.kept.get(sqn) {
+            let ticket = self.log.write(&Entry::Message { source: source.client.reg_id, sqn, message });
+            if ticket != 0 && !source.repository.ack_on_reception {
+                return source.wait_for(ticket, sqn, sqn);
             }
         }
-        let Some(source) = self.sources.get_mut(at).and_then(Option::as_mut) else { return };
-        // What receivers wait for stays; so much more is taken as the last message that had room.
-        if source.kept.bytes() > self.config.source_bytes_max && !source.is_paced() {
-            self.stats.displaced += make_room(source, self.config.source_bytes_max);
+        self.fresh(at, sqn, sqn);
+    }
+
+    /// Writes what has waited for its time.
+    fn write_delayed(&mut self, now: u64, at: usize) {
+        while let Some(source) = &mut self.sources[at]
+            && let Some((due, sqn)) = source.delayed.front().copied()
+        {
+            if due > now {
+                self.due = self.due.min(due);
+                return;
+            }
+            source.delayed.pop_front();
+            self.write_down(at, sqn);
         }
     }
 
@@ -466,7 +588,8 @@ impl<L: Log> Store<L> {
     }
 
     fn fresh(&mut self, at: usize, first: u32, last: u32) {
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         match source.fresh.last_mut() {
             Some((_, end)) if end.wrapping_add(1) == first => *end = last,
             _ => source.fresh.push((first, last)),
@@ -482,7 +605,7 @@ impl<L: Log> Store<L> {
             let Some(source) = self.sources.get_mut(at).and_then(Option::as_mut) else { continue };
             source.listed = false;
             // A source that is paced by its receivers is held back before there is no room: receivers' words list it again.
-            if source.is_paced() && source.kept.bytes() > self.config.source_bytes_max / 8 * 7 {
+            if source.is_paced() && source.kept.bytes() > source.limit / 8 * 7 {
                 continue;
             }
             let ranges = core::mem::take(&mut source.fresh);
@@ -526,7 +649,7 @@ impl<L: Log> Store<L> {
                 let mut encoded = vec![0; message.tail.len() + lbm::wire::lbmc::DATA_HEADER];
                 let plain = lbm::wire::lbmc::Message { kind: Kind::Message, ..message };
                 if plain.encode(&mut lbm::wire::Writer::new(&mut encoded)).is_ok() {
-                    self.take(now, at, message.sqn, &encoded);
+                    self.take(now, at, message.sqn, [&encoded, &[]]);
                 }
             }
         }
@@ -582,6 +705,8 @@ impl<L: Log> Store<L> {
                 self.due = self.due.min(due);
             }
             self.ask(now, at);
+            self.write_delayed(now, at);
+            self.stand_in(now, at);
         }
         for reg_id in gone {
             self.log.write(&Entry::Removed { reg_id });
@@ -615,6 +740,7 @@ fn cut_from(source: &mut SourceEntry, from: u32) {
     source.kept.cut(from);
     source.fresh.clear();
     source.pending.clear();
+    source.delayed.clear();
     source.missing.clear();
     if distance(from, source.sent_end) > 0 {
         source.sent_end = from;

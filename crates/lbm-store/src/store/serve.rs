@@ -1,13 +1,17 @@
 //! What clients say after they have registered.
 
+use lbm::fault::named;
 use lbm::wire::WireError;
 use lbm::wire::distance;
 use lbm::wire::header::RetransmitRequest;
 use lbm::wire::lbmc::Message;
 
 use super::clients::Registering;
+use super::proxies::StoreLine;
 use super::{Log, Store, not_held};
 use crate::epochs::Epochs;
+use crate::options::STORES_MAX;
+use crate::repository::Repository;
 use crate::wire::{Ack, Registration, Ume, control};
 
 /// The headers of one control message, as far as the store knows them.
@@ -23,10 +27,12 @@ struct Said<'a> {
     info: Option<(u32, u32)>,
     topic_index: u32,
     epochs: &'a [u8],
+    repository: Repository,
     keepalive: Option<u32>,
     request: Option<RetransmitRequest>,
     /// What a source retains no more: its oldest.
     retained_low: Option<u32>,
+    stores: Vec<StoreLine>,
 }
 
 impl<'a> Said<'a> {
@@ -44,9 +50,14 @@ impl<'a> Said<'a> {
                 Some(Ume::Info { low, high, .. }) => said.info = Some((low, high)),
                 Some(Ume::TopicIndex(index)) => said.topic_index = index,
                 Some(Ume::Epochs { pairs, .. }) => said.epochs = pairs,
+                Some(Ume::Repository(repository)) => said.repository = repository,
                 Some(Ume::Keepalive { reg_id, .. }) => said.keepalive = Some(reg_id),
                 Some(Ume::Retransmit(request)) => said.request = Some(request),
                 Some(Ume::Retained(info)) => said.retained_low = Some(info.low_sqn),
+                Some(Ume::Store { group, port, index, address, reg_id }) if said.stores.len() < STORES_MAX => {
+                    let at = core::net::SocketAddrV4::new(address, port);
+                    said.stores.push(StoreLine { group, index, at, reg_id });
+                }
                 _ => {}
             }
         }
@@ -64,11 +75,12 @@ impl<L: Log> Store<L> {
     ) -> Result<(), WireError> {
         let said = Said::of(message).inspect_err(|_| self.stats.malformed += 1)?;
         if let Some(registration) = said.registration {
-            let Said { topic, session, lifetime, origin, epochs, .. } = said;
-            self.register(now, conn, &Registering { registration, topic, session, lifetime, origin, epochs });
+            let Said { topic, session, lifetime, origin, epochs, repository, .. } = said;
+            let registering = Registering { registration, topic, session, lifetime, origin, epochs, repository };
+            self.register(now, conn, &registering);
         }
         if let Some(info) = said.info {
-            self.source_info(now, conn, said.topic_index, info, &Epochs::read(said.epochs));
+            self.source_info(now, conn, said.topic_index, info, (&Epochs::read(said.epochs), said.stores));
         }
         if let Some(ack) = said.ack.filter(|ack| !ack.stable) {
             self.consumed(now, conn, &ack, said.epoch);
@@ -88,7 +100,8 @@ impl<L: Log> Store<L> {
     fn alive(&mut self, now: u64, conn: u64, reg_id: u32) {
         // A registration that has ended is not kept alive by what was still on its way.
         let Some((at, is_receiver)) = self.by_reg_id.get(&reg_id).copied() else { return };
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         let client = if is_receiver {
             source.receivers.get_mut(&reg_id).map(|r| &mut r.client)
         } else {
@@ -106,7 +119,9 @@ impl<L: Log> Store<L> {
     fn consumed(&mut self, now: u64, conn: u64, ack: &Ack, epoch: Option<u32>) {
         // An acknowledgement of a receiver that is not registered here changes nothing: its registration will say where it is.
         let Some((at, true)) = self.by_reg_id.get(&ack.receiver).copied() else { return };
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
+        // Words of an earlier connection: the present one says where the receiver is.
         let Some(receiver) = source.receivers.get_mut(&ack.receiver).filter(|r| r.client.conn == Some(conn)) else {
             return;
         };
@@ -140,7 +155,8 @@ impl<L: Log> Store<L> {
     fn retransmit(&mut self, now: u64, conn: u64, request: &RetransmitRequest, answers: &mut usize) {
         // A source that is not registered here has no messages here: the receiver asks another store.
         let Some((at, false)) = self.by_reg_id.get(&request.topic).copied() else { return };
-        let Some(source) = &self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
         let Some(message) = source.kept.get(request.sqn) else {
             self.stats.not_held += 1;
             // The source may bring it yet: who asks again hears then.
@@ -151,6 +167,7 @@ impl<L: Log> Store<L> {
         };
         *answers += message.len();
         if *answers > self.config.answer_bytes_max {
+            self.stats.deferred += 1;
             return;
         }
         let out = self.out.to(conn);
@@ -172,8 +189,9 @@ impl<L: Log> Store<L> {
     /// Asks a source for what is missing.
     pub(super) fn ask(&mut self, now: u64, at: usize) {
         let config = &self.config;
-        // A place without a source is of one that was forgotten: nobody is owed anything of it.
-        let Some(source) = &mut self.sources[at] else { return };
+        // Counted by its name.
+        let Some(source) = named(&mut self.sources, at, &mut self.stats) else { return };
+        // Nothing is missing, or there is nobody yet who can be asked.
         let Some(conn) = source.client.conn.filter(|_| source.ready && !source.missing.is_empty()) else { return };
         let low = source.kept.low();
         source.missing.retain(|sqn, _| distance(low, *sqn) >= 0);

@@ -1,7 +1,7 @@
 //! Tests of stores, persistent sources and persistent receivers together.
 
 mod had;
-mod random;
+mod proxies;
 mod rig;
 mod rules;
 mod seeds;

@@ -6,9 +6,10 @@ use lbm::topic::Message;
 use lbm::wire::lbmc::{self, Messages};
 use lbm_store::receiver::{ReceiverConfig, ReceiverEvent, Sink, Topic, TopicEvent};
 use lbm_store::source::{Identity, NotAdmitted, Source, SourceConfig, SourceEvent, StoreAddress};
-use lbm_store::store::{NoLog, Store, StoreConfig};
+use lbm_store::store::{Entry, Proxy, Store, StoreConfig};
 
 use crate::had::payload;
+use crate::sim_log::SimLog;
 use crate::world::{MS, origin};
 
 const TOPIC_INDEX: u32 = 42;
@@ -27,13 +28,24 @@ pub(crate) struct Reader<S> {
 
 pub(crate) struct Rig<S> {
     pub(crate) now: u64,
-    pub(crate) stores: Vec<Store<NoLog>>,
+    pub(crate) stores: Vec<Store<SimLog>>,
+    /// Everything that the stores have written survives by the next turn.
+    pub(crate) syncs: bool,
     /// Stores that hear and answer nobody.
     pub(crate) silent: Vec<bool>,
     pub(crate) source: Source,
     pub(crate) events: Vec<SourceEvent>,
     pub(crate) readers: Vec<Reader<S>>,
+    /// The source's process is no more.
+    gone: bool,
+    /// By store: what it was to do about proxy sources, in order.
+    pub(crate) proxies: Vec<Vec<Proxy>>,
     next_conn: u64,
+}
+
+/// The stream on which a store stands in for the source, and the topic's index there.
+fn proxy_stream(store: usize) -> (u32, u32) {
+    (100 + store as u32, 7_000 + store as u32)
 }
 
 pub(crate) fn store_at(store: usize) -> SocketAddrV4 {
@@ -58,11 +70,18 @@ pub(crate) fn new_source(now: u64, config: SourceConfig) -> Source {
 }
 
 impl<S: Sink> Rig<S> {
+    /// With stores in memory.
     pub(crate) fn new(config: SourceConfig, store: &StoreConfig) -> Self {
+        Self::with_logs(config, store, false)
+    }
+
+    /// With stores in memory, or with a log.
+    pub(crate) fn with_logs(config: SourceConfig, store: &StoreConfig, durable: bool) -> Self {
         let now = 1_000 * MS;
         let count = config.stores.len();
+        let log = || SimLog { durable, ..SimLog::default() };
         let mut stores: Vec<_> =
-            (0..count).map(|i| Store::new(StoreConfig { id: i as u16, ..store.clone() }, NoLog)).collect();
+            (0..count).map(|i| Store::new(StoreConfig { id: i as u16, ..store.clone() }, log())).collect();
         for store in &mut stores {
             store.stream(now, STREAM, origin(STREAM));
         }
@@ -70,10 +89,13 @@ impl<S: Sink> Rig<S> {
         let mut rig = Self {
             now,
             stores,
+            syncs: true,
             silent: vec![false; count],
             source,
             events: Vec::new(),
             readers: Vec::new(),
+            gone: false,
+            proxies: vec![Vec::new(); count],
             next_conn: 10,
         };
         rig.run(2_000);
@@ -88,6 +110,54 @@ impl<S: Sink> Rig<S> {
         self.next_conn += 1;
         self.readers.push(Reader { topic, sink, places, events: Vec::new(), asks: false, conn: self.next_conn });
         self.readers.len() - 1
+    }
+
+    /// The source's process ends.
+    pub(crate) fn leave(&mut self) {
+        self.gone = true;
+        self.stores.iter_mut().for_each(|store| store.closed(self.now, 1));
+    }
+
+    /// Another process of the source, heard by all.
+    pub(crate) fn come_back(&mut self, config: SourceConfig) {
+        (self.source, self.gone) = (new_source(self.now, config), false);
+        self.events.clear();
+        self.readers.iter_mut().for_each(|reader| reader.topic.stream_begun(self.now, STREAM, true));
+    }
+
+    /// A store is killed and started again, with what it has written.
+    pub(crate) fn restart(&mut self, at: usize, config: &StoreConfig) {
+        let entries = std::mem::take(&mut self.stores[at].log().entries);
+        let mut store = Store::new(config.clone(), SimLog { durable: true, entries: entries.clone() });
+        for entry in &entries {
+            store.restore(self.now, &Entry::decode(entry).expect("an entry"));
+        }
+        self.stores[at] = store;
+    }
+
+    /// Another process of a receiver, that hears the stores which stand in for the source.
+    pub(crate) fn read_by_proxies(&mut self, config: ReceiverConfig, sink: S) -> usize {
+        let reader = self.read(config, sink);
+        let topic = &mut self.readers[reader].topic;
+        topic.stream_ended(STREAM);
+        (0..self.stores.len()).for_each(|store| topic.stream_begun(self.now, proxy_stream(store).0, true));
+        reader
+    }
+
+    /// Stores answer those that ask.
+    fn turn_proxies(&mut self) {
+        for reader in self.readers.iter_mut().filter(|reader| reader.asks) {
+            reader.asks = false;
+            for (at, store) in self.stores.iter().enumerate() {
+                let (stream, index) = proxy_stream(at);
+                let mut word = Vec::new();
+                store.each_source(|reg_id, _, _, _, _| store.proxy_info(reg_id, index, &mut word));
+                for message in Messages::new(&word) {
+                    let message = message.expect("ours");
+                    reader.topic.control(self.now, stream, index, &message, &mut reader.sink).expect("ours");
+                }
+            }
+        }
     }
 
     /// The process of a receiver ends.
@@ -107,7 +177,7 @@ impl<S: Sink> Rig<S> {
         let mut encoded = lbmc::data_header(length, TOPIC_INDEX, sqn).to_vec();
         encoded.extend_from_slice(&payload);
         for (store, _) in self.stores.iter_mut().zip(&self.silent).filter(|(_, silent)| !**silent) {
-            store.data(self.now, STREAM, sqn, &encoded);
+            store.data(self.now, STREAM, sqn, [&encoded, &[]]);
         }
         let (message, _) = lbmc::Message::decode(&encoded).expect("ours");
         let content = message.content().expect("ours");
@@ -137,6 +207,9 @@ impl<S: Sink> Rig<S> {
     }
 
     fn turn_source(&mut self) {
+        if self.gone {
+            return self.turn_proxies();
+        }
         let now = self.now;
         let mut announced = Vec::new();
         self.source.on_timer(now, |bytes| announced.push(bytes.to_vec()));
@@ -193,9 +266,17 @@ impl<S: Sink> Rig<S> {
     fn turn_store(&mut self, at: usize) {
         let (now, store) = (self.now, &mut self.stores[at]);
         store.on_timer(now);
+        self.proxies[at].extend(store.proxies());
+        if self.syncs {
+            let written = store.log().entries.len() as u64;
+            store.logged(written);
+        }
         store.flush();
         for (conn, bytes) in store.output().drain().collect::<Vec<_>>() {
             if self.silent[at] {
+                continue;
+            }
+            if conn == 1 && self.gone {
                 continue;
             }
             if conn == 1 {

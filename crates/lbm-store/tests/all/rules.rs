@@ -1,6 +1,7 @@
 //! Rules of persistence, one by one.
 
 use lbm_store::receiver::{Delivered, ReceiverConfig, ReceiverEvent, Recovery, Sink};
+use lbm_store::repository::Repository;
 use lbm_store::source::{FlightBehavior, NotAdmitted, SourceConfig, SourceEvent};
 use lbm_store::store::{Entry, Log, NoLog, Store, StoreConfig};
 use lbm_store::wire::Refusal;
@@ -184,6 +185,74 @@ fn a_store_that_receivers_pace_holds_the_source_back_and_loses_nothing() {
     let late = rig.read(ReceiverConfig { paced: true, ..session(6) }, Had::default());
     rig.run(2_000);
     assert_eq!(rig.readers[late].sink.count.len(), 0);
+}
+
+/// Messages that a store has in its log.
+fn logged(rig: &mut Rig<Had>) -> usize {
+    let entries = &rig.stores[0].log().entries;
+    entries.iter().filter(|entry| matches!(Entry::decode(entry), Some(Entry::Message { .. }))).count()
+}
+
+#[test]
+fn a_source_says_how_much_its_stores_hold_and_never_more_than_they_would() {
+    for (said, own, least) in [(2_000, 1 << 20, 20), (1 << 20, 2_000, 20), (0, 1 << 20, 0)] {
+        let repository = Repository { size_limit: said, ..Repository::default() };
+        let store = StoreConfig { source_bytes_max: own, ..StoreConfig::default() };
+        let mut rig: Rig<Had> = Rig::new(SourceConfig { repository, ..source_config(1) }, &store);
+        for id in 0..60 {
+            rig.send(id).expect("room");
+            rig.run(10);
+        }
+        let ((low, end), _) = rig.held(0);
+        assert!(end == 60 && (low > least || least == 0 && low == 0), "{said} of {own}: from {low} to {end}");
+    }
+}
+
+#[test]
+fn a_message_that_counts_when_it_has_come_is_stable_before_the_disk_has_it() {
+    for ack_on_reception in [false, true] {
+        let repository = Repository { ack_on_reception, ..Repository::default() };
+        let config = SourceConfig { repository, ..source_config(1) };
+        let mut rig: Rig<Had> = Rig::with_logs(config, &StoreConfig::default(), true);
+        rig.syncs = false;
+        rig.send_all(0..5);
+        rig.run(100);
+        assert_eq!((rig.source.in_flight() == 0, logged(&mut rig)), (ack_on_reception, 5));
+        rig.syncs = true;
+        rig.run(100);
+        assert_eq!(rig.source.in_flight(), 0);
+    }
+}
+
+#[test]
+fn what_all_have_consumed_within_the_write_delay_is_not_written_and_stable_all_the_same() {
+    let repository = Repository { write_delay_ms: 500, ..Repository::default() };
+    let config = SourceConfig { paced: true, repository, ..source_config(1) };
+    let mut rig: Rig<Had> = Rig::with_logs(config, &StoreConfig::default(), true);
+    let reader = rig.read(ReceiverConfig { paced: true, explicit_ack_only: true, ..session(5) }, Had::default());
+    rig.run(1_000);
+    rig.send_all(0..5);
+    rig.run(200);
+    assert_eq!((rig.source.in_flight(), logged(&mut rig)), (5, 0), "neither written nor called stable");
+    let now = rig.now;
+    rig.readers[reader].topic.acknowledge(now, 0, 1);
+    rig.run(200);
+    assert_eq!((rig.source.in_flight(), logged(&mut rig)), (3, 0), "two are done with");
+    rig.run(300);
+    assert_eq!((rig.source.in_flight(), logged(&mut rig)), (0, 3), "the others are written after their time");
+}
+
+#[test]
+fn what_all_have_consumed_stays_below_the_threshold() {
+    let repository = Repository { size_threshold: 1_000, ..Repository::default() };
+    let config = SourceConfig { paced: true, repository, ..source_config(1) };
+    let mut rig: Rig<Had> = Rig::new(config, &StoreConfig::default());
+    rig.read(ReceiverConfig { paced: true, ..session(5) }, Had::default());
+    rig.run(1_000);
+    rig.send_all(0..100);
+    rig.run(2_000);
+    let ((low, end), _) = rig.held(0);
+    assert!(end == 100 && (1..40).contains(&(end - low)), "{low} to {end}");
 }
 
 #[test]

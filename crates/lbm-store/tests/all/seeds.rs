@@ -1,14 +1,8 @@
 //! Worlds by seed: `QUOTEWAY_SEED=n` runs one, `QUOTEWAY_SEEDS=n` so many.
 
-use crate::world::{Setup, World};
+use lbm_trials::seeds::each_seed;
 
-fn each_seed(count: u64, run: impl Fn(u64)) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    if let Some(seed) = number("QUOTEWAY_SEED") {
-        return run(seed);
-    }
-    (1..=number("QUOTEWAY_SEEDS").unwrap_or(count)).for_each(run);
-}
+use crate::world::{Setup, World};
 
 fn run(seed: u64, setup: Setup) -> World {
     let mut world = World::new(seed, setup);
@@ -80,4 +74,21 @@ fn numbers_that_wrap_lose_nothing_that_is_stable() {
 #[test]
 fn five_stores_lose_nothing_that_is_stable() {
     each_seed(30, |seed| drop(run(seed, Setup { stores: 5, ..Setup::default() })));
+}
+
+#[test]
+fn what_is_stable_outlives_its_source() {
+    each_seed(40, |seed| {
+        let mut world = run(seed, Setup { proxy: true, ..Setup::default() });
+        world.outlive();
+        world.check_outlived(seed);
+    });
+}
+
+/// A store had but heard of an incarnation that had no quorum, and told it to receivers as the source's.
+#[test]
+fn the_word_of_a_store_that_was_alone_does_not_outlive_the_source() {
+    let mut world = run(1_184, Setup { proxy: true, ..Setup::default() });
+    world.outlive();
+    world.check_outlived(1_184);
 }

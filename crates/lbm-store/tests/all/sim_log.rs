@@ -19,6 +19,10 @@ impl Log for SimLog {
         self.entries.push(bytes);
         self.entries.len() as u64
     }
+
+    fn is_durable(&self) -> bool {
+        self.durable
+    }
 }
 
 /// The log of a store of which a source has taken numbers before, all of them released; and how much of it survives.

@@ -2,7 +2,6 @@
 //! another binary, or is `none` where there is none.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::process::Command;
 
 use lbm::topic::Message;
 use lbm::wire::header::{LateJoinInfo, RetransmitRequest};
@@ -11,6 +10,7 @@ use lbm_store::receiver::{Delivered, ReceiverConfig, ReceiverEvent, Sink, Topic,
 use lbm_store::source::{Identity, Source, SourceConfig, SourceEvent, StoreAddress};
 use lbm_store::store::{NoLog, Store, StoreConfig};
 use lbm_store::wire::{Ack, Refusal, RegistrationResponse, Ume, control, origin};
+use lbm_trials::capture::{self, Readable, Written};
 
 use crate::world::{MS, origin as stream_origin};
 
@@ -35,6 +35,7 @@ fn dialogue() -> Vec<Vec<u8>> {
         stores: vec![StoreAddress { group: 0, at, reg_id: 0 }],
         session: 9,
         confirmations: true,
+        proxy: true,
         ..SourceConfig::default()
     };
     let requests = SocketAddrV4::new(SOURCE, 14391);
@@ -71,7 +72,7 @@ fn dialogue() -> Vec<Vec<u8>> {
                         let mut encoded = lbmc::data_header(21, 42, sqn).to_vec();
                         encoded.extend_from_slice(b"a message");
                         if sqn != 2 {
-                            store.data(now, 1, sqn, &encoded);
+                            store.data(now, 1, sqn, [&encoded, &[]]);
                         }
                     });
                 }
@@ -139,7 +140,7 @@ fn others() -> Vec<Vec<u8>> {
     let gone = LateJoinInfo { flags: 0, low_sqn: 3, high_sqn: 9, request: 1 };
     let all: [&[Ume<'_>]; 6] = [
         &[Ume::Retained(gone)],
-        &[Ume::InfoRequest { transport: 0, topic: 42 }, Ume::TopicIndex(42)],
+        &[Ume::InfoRequest { transport: 0, topic: 42 }, Ume::TopicIndex(42), Ume::Origin(origin(&transport, 42))],
         &[Ume::Response(refused), Ume::StoreId(3)],
         &[Ume::Retransmit(request)],
         &[Ume::Ack(ack), Ume::AckId(4097)],
@@ -153,36 +154,10 @@ fn others() -> Vec<Vec<u8>> {
     all.iter().map(encode).collect()
 }
 
-/// A classic pcap file: each piece a segment of one connection to the store's port.
-fn capture(pieces: &[Vec<u8>]) -> Vec<u8> {
-    let mut out = 0xA1B2_C3D4u32.to_le_bytes().to_vec();
-    out.extend_from_slice(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 1, 0, 0, 0]);
-    for (n, piece) in pieces.iter().enumerate() {
-        // A connection of its own each: nothing is out of order then.
-        let mut segment = [(20_000 + n as u16).to_be_bytes(), 14567u16.to_be_bytes()].concat();
-        segment.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0]);
-        segment.extend_from_slice(piece);
-        let mut ip = vec![0x45, 0];
-        ip.extend_from_slice(&(segment.len() as u16 + 20).to_be_bytes());
-        ip.extend_from_slice(&[0, 0, 0x40, 0, 16, 6, 0, 0]);
-        ip.extend_from_slice(&SOURCE.octets());
-        ip.extend_from_slice(&STORE.octets());
-        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
-        frame.extend_from_slice(&ip);
-        frame.extend_from_slice(&segment);
-        for field in [1_700_000_000 + n as u32, 0, frame.len() as u32, frame.len() as u32] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-        out.extend_from_slice(&frame);
-    }
-    out
-}
-
 #[test]
 fn wireshark_reads_every_message_of_persistence() {
-    let tshark = std::env::var("QUOTEWAY_TSHARK").unwrap_or_else(|_| "tshark".to_owned());
     let (said, others) = (dialogue(), others());
-    for kind in [18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 30, 70, 71, 83, 85, 105] {
+    for kind in [18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 70, 71, 83, 85, 105] {
         let has = |piece: &Vec<u8>| {
             lbmc::Messages::new(piece)
                 .flatten()
@@ -190,29 +165,16 @@ fn wireshark_reads_every_message_of_persistence() {
         };
         assert!(said.iter().chain(&others).any(has), "header {kind} is in the capture");
     }
-    if tshark == "none" {
-        return;
-    }
+    let Some(tshark) = capture::tshark() else { return };
     let pieces: Vec<Vec<u8>> = said.into_iter().chain(others).collect();
-    let file = std::env::temp_dir().join(format!("lbm-store-{}.pcap", std::process::id()));
-    std::fs::write(&file, capture(&pieces)).expect("written");
-    let run = |more: &[&str]| {
-        let ports = ["lbttcp.store_port_low:14567", "lbttcp.store_port_high:14567"];
-        let mut command = Command::new(&tshark);
-        command.arg("-r").arg(&file);
-        for port in ports {
-            command.args(["-o", port]);
-        }
-        let output = command.args(more).output().expect("tshark runs (QUOTEWAY_TSHARK=none where there is none)");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    let errors = run(&["-q", "-z", "expert,error"]);
-    let read = run(&["-T", "fields", "-e", "frame.number", "-Y", "lbmc"]);
-    let names = run(&["-T", "fields", "-e", "lbmc.ume_preg.reg_id", "-Y", "lbmc.ume_preg"]);
-    let capabilities = run(&["-T", "fields", "-e", "lbmc.ume_capability.flags", "-Y", "lbmc.ume_capability"]);
-    std::fs::remove_file(&file).expect("removed");
-    assert!(!errors.contains("Errors"), "{errors}");
-    assert_eq!(read.lines().count(), pieces.len(), "each piece is read as LBMC");
-    assert!(capabilities.lines().count() >= 2, "capabilities beside them: {capabilities}");
-    assert!(names.lines().count() >= 2, "registrations of a source and a receiver: {names}");
+    let (from, to) = (SocketAddrV4::new(SOURCE, 0), SocketAddrV4::new(STORE, 14567));
+    let file = Written::new("lbm-store", &capture::pcap(&pieces, from, to));
+    let ports = ["-olbttcp.store_port_low:14567", "-olbttcp.store_port_high:14567"].map(str::to_owned);
+    let capture = Readable::new(&tshark, file.path(), &ports);
+    capture.check(None);
+    assert_eq!(capture.count("lbmc"), pieces.len(), "each piece is read as LBMC");
+    let capabilities = capture.count("lbmc.ume_capability");
+    assert!(capabilities >= 2, "capabilities beside them: {capabilities}");
+    let registrations = capture.count("lbmc.ume_preg");
+    assert!(registrations >= 2, "registrations of a source and a receiver: {registrations}");
 }

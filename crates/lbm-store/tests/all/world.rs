@@ -2,20 +2,21 @@
 //! of its seed; a model of what was sent, stable and delivered is the oracle.
 
 mod check;
+mod outlive;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::SocketAddrV4;
 
-use lbm::topic::Message;
+use lbm::topic::{Message, Run};
 use lbm::wire::lbmc::{self, Messages};
 use lbm_store::receiver::{ReceiverConfig, ReceiverEvent, Topic, TopicEvent};
 use lbm_store::source::{Identity, Source, SourceConfig, SourceEvent, StoreAddress};
 use lbm_store::store::{Entry, Store, StoreConfig};
 
 use crate::had::{Had, payload};
-use crate::random::Random;
 use crate::sim_log::{SimLog, begun};
+use lbm_trials::seeds::Random;
 
 pub(crate) const MS: u64 = 1_000_000;
 const MESSAGE_MAX: usize = 200;
@@ -106,6 +107,8 @@ pub(crate) struct Setup {
     pub(crate) flight_size: usize,
     /// The first number of the source.
     pub(crate) first: u32,
+    /// Stores stand in for the source when it is gone.
+    pub(crate) proxy: bool,
 }
 
 impl Default for Setup {
@@ -119,6 +122,7 @@ impl Default for Setup {
             chaos_ms: 400,
             flight_size: 20,
             first: 0,
+            proxy: false,
         }
     }
 }
@@ -149,6 +153,10 @@ pub(crate) struct World {
     pub(crate) stable: Vec<u64>,
     pub(crate) superseded: u64,
     quiet: bool,
+    /// Stores that stand in for the source.
+    standing_in: Vec<bool>,
+    /// Receivers of another generation are other programs.
+    generation: u64,
 }
 
 fn store_at(store: usize) -> SocketAddrV4 {
@@ -180,6 +188,8 @@ impl World {
             stable: Vec::new(),
             superseded: 0,
             quiet: false,
+            standing_in: vec![false; setup.stores],
+            generation: 0,
             setup,
         };
         (0..world.setup.stores).for_each(|store| world.start(Node::Store(store)));
@@ -238,6 +248,7 @@ impl World {
                     session: 77,
                     flight_size: self.setup.flight_size,
                     stability_timeout_ns: 1_000 * MS,
+                    proxy: self.setup.proxy,
                     ..SourceConfig::default()
                 };
                 let identity = Identity {
@@ -253,8 +264,8 @@ impl World {
                 }
             }
             Node::Receiver(i) => {
-                let config =
-                    ReceiverConfig { session: 500 + i as u64, gap_delay_ns: 300 * MS, ..ReceiverConfig::default() };
+                let session = 500 + i as u64 + 1_000 * self.generation;
+                let config = ReceiverConfig { session, gap_delay_ns: 300 * MS, ..ReceiverConfig::default() };
                 self.had[i].last = None;
                 self.topics[i] = Some(Topic::new(b"orders", config));
             }
@@ -322,6 +333,7 @@ impl World {
                 let Some(store) = &mut self.stores[i] else { return };
                 store.flush();
                 store.wanted().for_each(drop);
+                self.standing_in[i] = store.proxies().last().map_or(self.standing_in[i], |proxy| proxy.on);
                 bytes.extend(store.output().drain());
                 let (count, life) = (store.log().entries.len(), self.life(node));
                 if self.setup.durable && self.random.chance(500) {
@@ -388,6 +400,9 @@ impl World {
     }
 
     fn answer_info(&mut self, node: Node, stream: u32) {
+        if let Some(store) = outlive::store_of(stream) {
+            return self.answer_by_proxy(node, store, stream);
+        }
         if stream == self.stream
             && !self.is_cut(node, Node::Source)
             && let Some(source) = &self.source
@@ -512,7 +527,12 @@ impl World {
         match node {
             Node::Store(i) => {
                 if let Some(store) = &mut self.stores[i] {
-                    store.data(self.now, stream, sqn, bytes);
+                    // As a context gives them: most messages as they came, and others in their parts.
+                    let run = Run::read(sqn, bytes);
+                    if sqn.is_multiple_of(3) || run.count == 0 || !store.run(stream, &run) {
+                        let (head, body) = bytes.split_at(bytes.len().min(lbmc::DATA_HEADER));
+                        store.data(self.now, stream, sqn, [head, body]);
+                    }
                 }
             }
             Node::Receiver(i) => {

@@ -19,7 +19,6 @@ const FAMILIES: &[(&str, &str)] = &[
     ("mim_", "multicast immediate messages are not there"),
     ("unicast_immediate_", "immediate messages are not there"),
     ("request_tcp_", "the request port has no such setting"),
-    ("ume_repository_", "how much a store keeps is said to the store: quoteway lbmstore --source-size"),
     ("ume_late_join", "receivers ask the stores, whatever a source says"),
     ("ume_sri_", "questions for stores are answered at once"),
     ("ume_store_name", "stores are named by address: ume_store"),
@@ -68,18 +67,6 @@ const FIXED: &[(&str, &str)] = &[
     ("fd_management_type", "epoll"),
     ("resolver_send_final_advertisements", "0"),
 ];
-
-/// Values of options with an effect that have none.
-const VALUES: &[(&str, &str, &str)] = &[(
-    "transport_source_side_filtering_behavior",
-    "ulb",
-    "all receivers of a set get all messages, and leave out what is for others",
-)];
-
-/// Why a value of an option has no effect.
-pub(super) fn value(name: &str, value: &str) -> Option<&'static str> {
-    VALUES.iter().find(|(other, of, _)| *other == name && value.eq_ignore_ascii_case(of)).map(|(.., why)| *why)
-}
 
 /// Why lines of a scope of the product have no effect; `None` for a word that is no scope of it.
 pub(super) fn scope(word: &str) -> Option<&'static str> {

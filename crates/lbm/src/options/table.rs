@@ -234,7 +234,7 @@ options! {
     Context UDP_BUSY_POLL: Count [0, 1_000_000] = "0", "microseconds for which a receive that finds nothing polls the network card (SO_BUSY_POLL), 0 = the system's setting; not an option of the product";
     Context TRANSPORT_SESSION_MULTIPLE_SENDING_THREADS: Flag = "1", "whether several threads may send on a session: a context belongs to one thread here and takes no lock, whatever this says (in C: one lock a context)";
     Context TRANSPORT_SESSION_SINGLE_RECEIVING_THREAD: Count = "0", "";
-    Source TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR: SourceSideFiltering = "none", "inclusion: a source of LBT-TCP sends to each receiver the topics that it wants alone; other transports send to all";
+    Source TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR: SourceSideFiltering = "none", "inclusion: a source of LBT-TCP sends to each receiver the topics that it wants alone; ulb: and of topics with queues the messages alone that are assigned to it; other transports send to all";
     Source TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_ACTIVE_THRESHOLD: Seconds = "60", "how long after the last message the last number is repeated, 0 = for ever";
     Source TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_INTERVAL: Millis = "5000", "after so much silence the last number of a topic is sent, 0 = never";
     Receiver TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_REQUEST_INTERVAL: Millis = "1000", "";
@@ -524,7 +524,7 @@ options! {
     Source UME_MESSAGE_STABILITY_NOTIFICATION: Count = "1", "whether a source is told which messages are stable; 0 = no";
     Source UME_MESSAGE_STABILITY_TIMEOUT: Millis = "5000", "what is not stable after so long is sent again to the stores that lack it";
     Context UME_PROACTIVE_KEEPALIVE_INTERVAL: Millis = "3000", "how often stores hear that a source or receiver is there";
-    Source UME_PROXY_SOURCE: Flag = "0", "";
+    Source UME_PROXY_SOURCE: Flag = "0", "whether stores stand in for the source when it is gone: receivers find its topic, and get what stores hold";
     Context UME_RECEIVER_LIVENESS_INTERVAL: Millis = "0", "";
     Receiver UME_RECEIVER_PACED_PERSISTENCE: Count = "0", "whether stores hold messages until this receiver has consumed them: with a source that has the same option";
     Source UME_RECEIVER_PACED_PERSISTENCE: Count = "0", "whether receivers pace the source: stores drop what all that pace have consumed, and hold the source back";
@@ -533,10 +533,10 @@ options! {
     Receiver UME_REGISTRATION_FUNCTION: Text = "NULL", "";
     Receiver UME_REGISTRATION_INTERVAL: Millis = "3000", "between two attempts to register at a store";
     Source UME_REGISTRATION_INTERVAL: Millis = "3000", "between two attempts to register at a store";
-    Source UME_REPOSITORY_ACK_ON_RECEPTION: Flag = "0", "";
-    Source UME_REPOSITORY_DISK_FILE_SIZE_LIMIT: Bytes = "0", "";
-    Source UME_REPOSITORY_SIZE_LIMIT: Bytes = "0", "";
-    Source UME_REPOSITORY_SIZE_THRESHOLD: Bytes = "0", "";
+    Source UME_REPOSITORY_ACK_ON_RECEPTION: Flag = "0", "1: stores acknowledge a message when it has come, whether or not their disk has it";
+    Source UME_REPOSITORY_DISK_FILE_SIZE_LIMIT: Bytes = "0", "bytes of the source that stores with a disk hold at most, 0 = as many as they are told themselves";
+    Source UME_REPOSITORY_SIZE_LIMIT: Bytes = "0", "bytes of the source that stores hold at most, 0 = as many as they are told themselves, and never more than that";
+    Source UME_REPOSITORY_SIZE_THRESHOLD: Bytes = "0", "where receivers pace the source: stores keep what all have consumed while they hold no more than so many bytes";
     Source UME_RETENTION_INTERGROUP_STABILITY_BEHAVIOR: Intergroup = "any", "a message is stable once so many groups of stores have it: any, majority, all, all-active";
     Source UME_RETENTION_INTRAGROUP_STABILITY_BEHAVIOR: Intragroup = "quorum", "a group has a message once so many of its stores do: quorum (more than half), all";
     Source UME_RETENTION_SIZE_LIMIT: Bytes = "25165824", "bytes that a source retains for its stores at most; then as at ume_flight_size";
@@ -565,7 +565,7 @@ options! {
     Receiver UME_USE_LATE_JOIN: Flag = "1", "whether a receiver that stores do not know gets what they hold";
     Receiver UME_USE_STORE: Flag = "1", "whether a receiver asks the stores of sources that have some";
     Context UME_USER_RECEIVER_REGISTRATION_ID: Identifier = "0", "registration id of receivers, 32 bits; 0 = by session, or the stores give one";
-    Source UME_WRITE_DELAY: Millis = "0", "";
+    Source UME_WRITE_DELAY: Millis = "0", "where receivers pace the source: stores write a message to their disk after so long, and not at all if all have consumed it before";
     // Queuing.
     Context UMQ_COMMAND_INTERVAL: Millis [1] = "500", "a receiver of a queue that has no answer to its registration repeats it at this interval";
     Context UMQ_COMMAND_OUTSTANDING_MAXIMUM: Count = "1000", "";

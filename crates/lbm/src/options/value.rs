@@ -210,7 +210,7 @@ choices! {
         "select" => Select, "poll" => Poll, "epoll" => Epoll, "devpoll" => Devpoll, "kqueue" => Kqueue,
         "wsaeventselect" => WsaEventSelect, "wincompport" => WinCompPort, "wincpt" => WinCpt;
     /// `transport_source_side_filtering_behavior`: whether a source leaves out what a receiver does not want.
-    SourceSideFiltering: "none" => None, "inclusion" => Inclusion;
+    SourceSideFiltering: "none" => None, "inclusion" => Inclusion, "ulb" => Queues;
     /// `resolver_service_interest_mode`: of which sources a context is told.
     InterestMode: "filter" => Filter, "flood" => Flood;
     /// `transport_tcp_activity_method`: how a silent connection is noticed.

@@ -2,7 +2,7 @@
 
 use super::catch_up::{CatchUp, CatchUpConfig, Entry};
 use super::reassembly::{Added, Reassembly};
-use super::{Message, TopicSink};
+use super::{Message, Run, TopicSink};
 use crate::transport::{EndReason, Order};
 use crate::wire::header::{Header, LateJoinInfo};
 use crate::wire::lbmc::{self, Content, Kind};
@@ -72,6 +72,8 @@ pub(super) struct Delivery {
     behind: (u32, u32, u32),
     /// (first, next) of the numbers that live messages have skipped last, and which were reported lost.
     skipped: (u32, u32),
+    /// The source leaves out messages that are for other receivers: numbers that are skipped are theirs.
+    partial: bool,
 }
 
 /// So many messages in sequence that were skipped, with none accepted between them, say that nothing was: a forged message has led us
@@ -95,8 +97,15 @@ impl Delivery {
             listed: false,
             behind: (0, 0, 0),
             skipped: (0, 0),
+            partial: false,
             config,
         }
+    }
+
+    /// Numbers that are skipped are those of messages for others from now on: neither lost nor asked for.
+    pub(super) fn set_partial(&mut self) {
+        self.partial = true;
+        (self.config.catch_up.late_join, self.config.catch_up.recovery) = (false, false);
     }
 
     pub(super) fn begin(&mut self, sink: &mut impl TopicSink) {
@@ -151,11 +160,22 @@ impl Delivery {
     /// The short way: delivers messages from the beginning of `bytes` as long as each is the next one of this topic and has no
     /// extension headers. Returns how many bytes they take; what comes then goes to [`Delivery::message`].
     #[inline]
-    pub(super) fn run(&mut self, bytes: &[u8], sink: &mut impl TopicSink) -> usize {
-        if !self.started || self.config.ordering != Ordering::Ordered || self.catch_up.is_some() {
+    pub(super) fn run<S: TopicSink>(&mut self, order: Order, bytes: &[u8], sink: &mut S) -> usize {
+        // In the order of the transport there is nothing to be done for who wants messages as they arrive either.
+        let is_in_turn = self.config.ordering == Ordering::Ordered
+            || S::TAKES_RUNS && order == Order::InOrder && !self.reassembly.has_scattered();
+        if !self.started || !is_in_turn || self.catch_up.is_some() {
             return 0;
         }
         let (topic, receiver, mut expected) = (self.topic, self.receiver, self.expected);
+        if S::TAKES_RUNS {
+            let run = Run::of(topic, expected, bytes);
+            if run.count > 0 && sink.run(receiver, &run) {
+                self.expected = run.end();
+                self.delivered = true;
+                return run.bytes.len();
+            }
+        }
         let mut at = 0;
         while let Some((message, length)) = bytes.get(at..).and_then(lbmc::Message::plain)
             && (message.topic, message.sqn) == (topic, expected)
@@ -316,7 +336,7 @@ impl Delivery {
             return;
         }
         self.reassembly_broken();
-        if !self.delivered {
+        if !self.delivered || self.partial {
             return;
         }
         self.lost += u64::from(count);

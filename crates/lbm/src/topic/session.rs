@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::TopicSink;
 use super::delivery::{Delivery, DeliveryConfig};
 use crate::transport::{DatagramSink, EndReason, LossReason, Order};
+use crate::wire::filtering::FilterInit;
 use crate::wire::header::Header;
 use crate::wire::lbmc::{Kind, Message, Messages};
 
@@ -74,6 +75,13 @@ impl Session {
         self.free.push(slot);
         self.set(topic, NONE);
         true
+    }
+
+    /// The source of the topic leaves out messages that are for other receivers: their numbers are not lost.
+    pub fn set_partial(&mut self, topic: u32) {
+        if let Some(delivery) = self.delivery(topic) {
+            delivery.set_partial();
+        }
     }
 
     /// Whether the transport session has begun.
@@ -208,7 +216,11 @@ impl Session {
                         sink.control(receiver, message);
                     }
                 }
-                Ok(_) => {}
+                Ok(header) => {
+                    if let Some(init) = FilterInit::of(&header) {
+                        sink.filters(&init);
+                    }
+                }
                 Err(_) => self.malformed += 1,
             }
         }
@@ -289,7 +301,7 @@ impl<S: TopicSink> DatagramSink for Dispatch<'_, S> {
             if let Some((message, length)) = Message::plain(messages.rest()) {
                 let slot = self.session.slot(message.topic) as usize;
                 let taken = match self.session.deliveries.get_mut(slot) {
-                    Some(Some(delivery)) => delivery.run(messages.rest(), self.sink),
+                    Some(Some(delivery)) => delivery.run(order, messages.rest(), self.sink),
                     _ => length,
                 };
                 if taken != 0 {

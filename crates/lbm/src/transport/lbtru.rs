@@ -107,6 +107,11 @@ impl Server {
         self.peers.iter().filter(|peer| peer.connected).map(|peer| peer.address)
     }
 
+    /// The same with the ids that clients have given themselves.
+    pub fn client_ids(&self) -> impl Iterator<Item = (SocketAddrV4, Option<u32>)> {
+        self.peers.iter().filter(|peer| peer.connected).map(|peer| (peer.address, peer.client_id))
+    }
+
     /// How often [`Server::clients`] has changed.
     #[inline]
     pub fn changes(&self) -> u64 {

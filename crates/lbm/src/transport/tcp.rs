@@ -82,7 +82,9 @@ fn length(bytes: &[u8]) -> Result<usize, WireError> {
 /// The sending side: messages for all connections of a session gather here until they are sent.
 #[derive(Debug)]
 pub struct Batch {
+    /// Memory, of which the first `length` bytes are messages: what lies behind was messages before, and is not made anew for the next ones.
     bytes: Vec<u8>,
+    length: usize,
     bytes_max: usize,
     message_max: usize,
     /// How much may be sent; what lies behind waits for more messages.
@@ -97,6 +99,7 @@ impl Batch {
     pub fn new(bytes_max: usize, batching_minimum_length: usize, batching_interval_ns: u64) -> Self {
         Self {
             bytes: Vec::new(),
+            length: 0,
             bytes_max,
             message_max: MESSAGE_MAX,
             ready: 0,
@@ -113,19 +116,20 @@ impl Batch {
 
     /// All of [`Batch::output`] was handed to the connections.
     pub fn sent(&mut self) {
-        self.bytes.drain(..self.ready);
+        self.bytes.copy_within(self.ready..self.length, 0);
+        self.length -= self.ready;
         self.ready = 0;
     }
 
     /// When [`Batch::on_timer`] is to be called.
     pub fn timeout(&self) -> Option<u64> {
-        (self.ready < self.bytes.len()).then_some(self.waiting_since.saturating_add(self.batching_interval_ns))
+        (self.ready < self.length).then_some(self.waiting_since.saturating_add(self.batching_interval_ns))
     }
 
     /// Lets go what has waited long enough.
     pub fn on_timer(&mut self, now: u64) {
         if self.timeout().is_some_and(|at| at <= now) {
-            self.ready = self.bytes.len();
+            self.ready = self.length;
         }
     }
 }
@@ -136,25 +140,28 @@ impl Carrier for Batch {
     }
 
     fn admit(&mut self, _now: u64, _bytes: usize) -> Result<(), WouldBlock> {
-        if self.bytes.len() < self.bytes_max { Ok(()) } else { Err(WouldBlock) }
+        if self.length < self.bytes_max { Ok(()) } else { Err(WouldBlock) }
     }
 
     fn claim(&mut self, now: u64, length: usize) -> &mut [u8] {
-        let at = self.bytes.len();
+        let at = self.length;
         if at == self.ready {
             self.waiting_since = now;
         }
-        self.bytes.resize(at + length, 0);
-        &mut self.bytes[at..]
+        self.length += length;
+        if self.bytes.len() < self.length {
+            self.bytes.resize(self.length.next_power_of_two(), 0);
+        }
+        &mut self.bytes[at..self.length]
     }
 
     fn commit(&mut self, _now: u64, flush: bool) {
-        if flush || self.bytes.len() - self.ready >= self.batching_minimum_length {
-            self.ready = self.bytes.len();
+        if flush || self.length - self.ready >= self.batching_minimum_length {
+            self.ready = self.length;
         }
     }
 
     fn flush(&mut self, _now: u64) {
-        self.ready = self.bytes.len();
+        self.ready = self.length;
     }
 }

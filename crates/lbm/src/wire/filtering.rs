@@ -10,6 +10,8 @@ const INIT: u8 = 0x10;
 const REQUEST: u8 = 0x11;
 /// Flag of [`FilterInit`]: nothing is sent that was not asked for.
 const DEFAULT_EXCLUDE: u8 = 0x20;
+/// Flag of [`FilterInit`], ours: [`FilterInit::by_receiver`].
+const BY_RECEIVER: u8 = 0x01;
 /// Mode of [`FilterRequest`].
 const EXCLUDE: u8 = 1;
 
@@ -24,13 +26,15 @@ pub struct FilterInit {
     pub port: u16,
     /// Address of that port.
     pub address: Ipv4Addr,
+    /// Of topics with queues messages for other receivers are left out, too. Receivers that do not know of it take them for lost.
+    pub by_receiver: bool,
 }
 
 impl FilterInit {
     /// The body of the header, as [`FilterInit::header`] wants it.
     pub fn body(&self) -> [u8; 18] {
         let mut body = [0; 18];
-        body[0] = DEFAULT_EXCLUDE;
+        body[0] = DEFAULT_EXCLUDE | if self.by_receiver { BY_RECEIVER } else { 0 };
         body[2..6].copy_from_slice(&self.transport.to_be_bytes());
         body[6..10].copy_from_slice(&self.client.to_be_bytes());
         body[10..12].copy_from_slice(&self.port.to_be_bytes());
@@ -52,6 +56,7 @@ impl FilterInit {
             client: u32::from_be_bytes([c0, c1, c2, c3]),
             port: u16::from_be_bytes([p0, p1]),
             address: Ipv4Addr::new(a0, a1, a2, a3),
+            by_receiver: flags & BY_RECEIVER != 0,
         })
     }
 }
@@ -106,7 +111,10 @@ mod tests {
 
     #[test]
     fn both_come_back_from_control_messages() {
-        let init = FilterInit { transport: 7, client: 0xC0FF_EE00, port: 14_391, address: Ipv4Addr::new(10, 1, 1, 10) };
+        let address = Ipv4Addr::new(10, 1, 1, 10);
+        let init = FilterInit { transport: 7, client: 0xC0FF_EE00, port: 14_391, address, by_receiver: false };
+        let of_queues = FilterInit { by_receiver: true, ..init };
+        assert_eq!(FilterInit::of(&FilterInit::header(&of_queues.body())), Some(of_queues));
         let request = FilterRequest { include: false, transport: 7, topic: 42, client: 0xC0FF_EE00 };
         let mut bytes = [0; 64];
         let mut w = Writer::new(&mut bytes);

@@ -364,6 +364,48 @@ const LBTRDMA: u8 = 0x20;
 const LBTIPC: u8 = 0x40;
 
 impl Transport {
+    /// The bytes that tell this session and a topic in it from all others: laid out as real advertisements of LBT-RM have it, by inference for other
+    /// transports. Of those that are not received here all are alike.
+    pub fn originating_id(&self, topic: u32) -> [u8; 32] {
+        let mut id = [0; 32];
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            id[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        match *self {
+            Self::Lbtrm { source, group, session_id, destination_port, unicast_port } => {
+                put(&[0x10]);
+                put(&source.octets());
+                put(&unicast_port.to_be_bytes());
+                put(&group.octets());
+                put(&destination_port.to_be_bytes());
+                put(&session_id.to_le_bytes());
+            }
+            Self::Tcp { address, session_id, port } => {
+                put(&[0x00]);
+                put(&address.octets());
+                put(&port.to_be_bytes());
+                put(&session_id.unwrap_or(0).to_le_bytes());
+            }
+            Self::Lbtru { address, session_id, port } => {
+                put(&[0x01]);
+                put(&address.octets());
+                put(&port.to_be_bytes());
+                put(&session_id.unwrap_or(0).to_le_bytes());
+            }
+            Self::Lbtipc { host, session_id, transport } => {
+                put(&[0x40]);
+                put(&host.to_be_bytes());
+                put(&transport.to_be_bytes());
+                put(&session_id.to_le_bytes());
+            }
+            _ => put(&[0xFF]),
+        }
+        put(&topic.to_be_bytes());
+        id
+    }
+
     fn code(&self) -> u8 {
         match *self {
             Self::Tcp { .. } => TCP,

@@ -36,6 +36,31 @@ const NAME_ENDED: u16 = 18;
 const VERSION: u32 = 0x0001_0000;
 /// Begins the ids of sources of this project.
 const OTID_MARK: &[u8; 4] = b"QWY1";
+/// Begins those of proxy sources of its routers.
+const PROXY_MARK: &[u8; 4] = b"QWYP";
+/// The kind of a context that is a router's.
+pub const ROUTER: u8 = 1;
+
+/// The id of a proxy source: its router, in short, and the originating transport id of its source without the bytes that are always 0.
+/// `None`: they are not.
+fn proxy_otid(origin: &[u8; 32], router: [u8; 8]) -> Option<[u8; OTID]> {
+    let mut otid = [0; OTID];
+    otid[..4].copy_from_slice(PROXY_MARK);
+    for (i, byte) in router.iter().enumerate() {
+        otid[4 + i % 3] ^= byte;
+    }
+    otid[7..16].copy_from_slice(&origin[..9]);
+    otid[16..].copy_from_slice(&origin[12..28]);
+    (origin_of(&otid).as_ref() == Some(origin)).then_some(otid)
+}
+
+/// The originating transport id in the id of a proxy source. `None`: it is not one.
+fn origin_of(otid: &[u8; OTID]) -> Option<[u8; 32]> {
+    let mut origin = [0; 32];
+    origin[..9].copy_from_slice(&otid[7..16]);
+    origin[12..28].copy_from_slice(&otid[16..]);
+    otid.starts_with(PROXY_MARK).then_some(origin)
+}
 
 /// The account of a context of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +125,8 @@ pub struct SourceInfo<'a> {
     pub ttl: u16,
     /// 0 in one's own domain, [`ENDED`] when the source has ended.
     pub cost: u32,
+    /// The domain from which a proxy source comes; 0: it is a source.
+    pub domain: u32,
 }
 
 /// How a context stands to a topic or pattern, as a record says.
@@ -340,12 +367,25 @@ impl<'a> SourceInfo<'a> {
         let (otid, topic, source) = (r.array()?, topic(r)?, name(r)?);
         let (host, index, functions) = (r.u32()?, r.u32()?, r.u32()?);
         let request = (r.address()?, r.u16()?);
-        // Domain, encryption, compression, and three numbers of queuing.
-        r.take(4 + 1 + 1 + 4 + 4 + 8)?;
+        let domain = r.u32()?;
+        // Encryption, compression, and three numbers of queuing.
+        r.take(1 + 1 + 4 + 4 + 8)?;
         let instance = r.array()?;
         // Type, version and its flags.
         r.take(1 + 4 + 4)?;
-        Ok(Self { otid, topic, source, host, index, functions, request, instance, ttl: r.u16()?, cost: r.u32()? })
+        Ok(Self {
+            otid,
+            topic,
+            source,
+            host,
+            index,
+            functions,
+            request,
+            instance,
+            ttl: r.u16()?,
+            cost: r.u32()?,
+            domain,
+        })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -358,7 +398,8 @@ impl<'a> SourceInfo<'a> {
         }
         out.extend_from_slice(&self.request.0.octets());
         out.extend_from_slice(&self.request.1.to_be_bytes());
-        out.extend_from_slice(&[0; 22]);
+        out.extend_from_slice(&self.domain.to_be_bytes());
+        out.extend_from_slice(&[0; 18]);
         out.extend_from_slice(&self.instance);
         out.push(0);
         out.extend_from_slice(&VERSION.to_be_bytes());
@@ -371,10 +412,15 @@ impl<'a> SourceInfo<'a> {
     /// other. `source` is the text of its transport, which lives as long as the record.
     pub fn of(advert: &Advert<'a>, source: &'a str, instance: [u8; 8], serial: u32) -> Self {
         let (mut functions, mut request, mut session) = (0, (Ipv4Addr::UNSPECIFIED, 0), 0);
+        let (mut cost, mut origin, mut router, mut domain) = (0, None, None, 0);
         for option in advert.options.iter().flatten() {
             match option {
                 TopicOption::Functionality(o) => (functions, request) = (o.functions, (o.address, o.port)),
                 TopicOption::LateJoin(o) => session = o.transport,
+                TopicOption::Cost { hops: 1.., cost: of, .. } => cost = of.clamp(1, ENDED - 1),
+                TopicOption::Origin { id, .. } => origin = Some(id),
+                TopicOption::Instance { instance, .. } => router = Some(instance),
+                TopicOption::Domain { domain: of, .. } => domain = of,
                 _ => {}
             }
         }
@@ -388,6 +434,11 @@ impl<'a> SourceInfo<'a> {
         otid[12..16].copy_from_slice(&u32::to_be_bytes(session));
         otid[16..20].copy_from_slice(&advert.topic.to_be_bytes());
         otid[20..24].copy_from_slice(&serial.to_be_bytes());
+        let proxy = origin.zip(router).filter(|_| cost > 0);
+        let (otid, instance) = match proxy.and_then(|(origin, router)| Some((proxy_otid(&origin, router)?, router))) {
+            Some(of_proxy) => of_proxy,
+            None => (otid, instance),
+        };
         Self {
             otid,
             topic: advert.name,
@@ -398,7 +449,8 @@ impl<'a> SourceInfo<'a> {
             request,
             instance,
             ttl: advert.ttl,
-            cost: 0,
+            cost,
+            domain: if cost > 0 { domain } else { 0 },
         }
     }
 
@@ -426,6 +478,14 @@ impl<'a> SourceInfo<'a> {
             let option = Functionality { flags: IGNORE, port, address, functions };
             TopicOption::Functionality(option).encode(&mut w).ok()?;
         }
+        if self.cost != 0 {
+            TopicOption::Cost { flags: 0x80, hops: 1, cost: self.cost }.encode(&mut w).ok()?;
+            if let Some(id) = origin_of(&self.otid) {
+                TopicOption::Origin { flags: IGNORE, id }.encode(&mut w).ok()?;
+                TopicOption::Instance { flags: 0x80, reserved: 0, instance: self.instance }.encode(&mut w).ok()?;
+                TopicOption::Domain { flags: IGNORE, domain: self.domain }.encode(&mut w).ok()?;
+            }
+        }
         let length = w.position();
         let options = TopicOptions::from_encoded(&buffer[..length]);
         Some(Advert { name: self.topic, ttl: self.ttl, topic: self.index, options, transport })
@@ -433,7 +493,7 @@ impl<'a> SourceInfo<'a> {
 }
 
 /// Bytes of the options that [`SourceInfo::advert`] writes, at most.
-pub const OPTIONS_MAX: usize = 64;
+pub const OPTIONS_MAX: usize = 128;
 
 /// A transport from its text, as `Display` of [`Transport`] writes it; also with marks in its name (`LBT-IPC`), and with the topic's
 /// index in brackets behind it, as the product shows sources.
@@ -514,6 +574,36 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_source_comes_back_with_its_source_and_its_router() {
+        let mut origin = [0; 32];
+        origin[..9].copy_from_slice(&[0, 0, 0, 1, 0, 0, 0, 42, 1]);
+        origin[12..28].copy_from_slice(&[9; 16]);
+        let advertise = |origin: [u8; 32], router: [u8; 8]| {
+            let mut buffer = [0; OPTIONS_MAX];
+            let mut w = Writer::new(&mut buffer);
+            TopicOption::Cost { flags: 0x80, hops: 1, cost: 3 }.encode(&mut w).expect("fits");
+            TopicOption::Origin { flags: IGNORE, id: origin }.encode(&mut w).expect("fits");
+            TopicOption::Instance { flags: 0x80, reserved: 0, instance: router }.encode(&mut w).expect("fits");
+            TopicOption::Domain { flags: IGNORE, domain: 1 }.encode(&mut w).expect("fits");
+            let transport = transports()[0];
+            let options = TopicOptions::from_encoded(w.written());
+            let advert = Advert { name: b"a", ttl: 60, topic: 7, options, transport };
+            let text = transport.to_string();
+            let info = SourceInfo::of(&advert, &text, [3; 8], 1);
+            let mut buffer = [0; OPTIONS_MAX];
+            (info.otid, info.instance, info.advert(&mut buffer) == Some(advert))
+        };
+        let (one, two) = ([1, 2, 3, 4, 5, 6, 7, 8], [8, 2, 3, 4, 5, 6, 7, 8]);
+        let (of_one, of_two) = (advertise(origin, one), advertise(origin, two));
+        assert!(of_one.2 && of_two.2 && of_one.0 != of_two.0, "each router has a proxy source of its own");
+        assert_eq!(of_one.1, one);
+        // An id that is no originating transport id of this project cannot be named: it is a proxy source all the same.
+        origin[31] = 1;
+        let (otid, instance, _) = advertise(origin, one);
+        assert!(otid.starts_with(OTID_MARK) && instance == [3; 8]);
+    }
+
+    #[test]
     fn sources_are_read_as_the_product_writes_them() {
         let group = Ipv4Addr::new(231, 13, 13, 13);
         let expected = Transport::Lbtrm {
@@ -555,6 +645,7 @@ mod tests {
             instance: [0; 8],
             ttl: 0,
             cost: 0,
+            domain: 0,
         };
         let mut buffer = [0; OPTIONS_MAX];
         let advert = info.advert(&mut buffer).expect("a transport");

@@ -7,24 +7,10 @@ use std::net::Ipv4Addr;
 use lbm::resolver::service::{Action, Client, ClientConfig, Closing, Service, ServiceConfig, Standing};
 use lbm::wire::lbmr::{Advert, Transport};
 use lbm::wire::lbmr_option::TopicOptions;
+use lbm_trials::seeds::{Random, each_seed};
 
 const SECOND: u64 = 1_000_000_000;
 const SERVICES: usize = 2;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n.max(1)
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 struct Node {
     number: u32,
@@ -42,6 +28,11 @@ fn is_match(pattern: &str, topic: &str) -> bool {
     topic.starts_with(pattern.trim_start_matches('^').trim_end_matches(".*"))
 }
 
+/// Some contexts are those of routers, which are told what all others look for.
+fn is_router(number: u32) -> bool {
+    number % 3 == 1
+}
+
 impl Node {
     fn new(number: u32, now: u64) -> Self {
         let config = ClientConfig {
@@ -50,6 +41,7 @@ impl Node {
             session: number,
             address: Ipv4Addr::from(0x0A00_0000 + number),
             seed: number.into(),
+            router: is_router(number),
             ..ClientConfig::default()
         };
         let client = Client::new(config, now);
@@ -121,7 +113,7 @@ impl World {
         let now = SECOND;
         let mut world = Self {
             now,
-            random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+            random: Random::new(seed),
             services: (0..SERVICES).map(|_| Service::new(config.clone(), now)).collect(),
             nodes: Vec::new(),
             conns: HashMap::new(),
@@ -303,7 +295,8 @@ impl World {
         }
     }
 
-    fn check(&self, seed: u64) {
+    fn check(&mut self, seed: u64) {
+        self.check_routers(seed);
         for node in &self.nodes {
             let mut expected: BTreeMap<Vec<u8>, BTreeSet<u32>> = BTreeMap::new();
             for (topic, index) in self.nodes.iter().flat_map(|other| other.sources.values()) {
@@ -312,6 +305,27 @@ impl World {
                 }
             }
             assert_eq!(node.known, expected, "context {} of seed {seed}: {:?}", node.number, node.client);
+        }
+    }
+}
+
+impl World {
+    /// A router knows what others look for that are none, and nothing else.
+    fn check_routers(&mut self, seed: u64) {
+        let of = |pattern: bool, names: &[String]| -> Vec<(bool, Vec<u8>)> {
+            names.iter().map(|name| (pattern, name.clone().into_bytes())).collect()
+        };
+        let by_node = |node: &Node| [of(false, &node.topics), of(true, &node.patterns)].concat();
+        let expected: BTreeSet<_> =
+            self.nodes.iter().filter(|node| !is_router(node.number)).flat_map(by_node).collect();
+        let all: BTreeSet<_> = self.nodes.iter().flat_map(by_node).collect();
+        for router in self.nodes.iter_mut().filter(|node| is_router(node.number)) {
+            router.client.take_heard();
+            for (pattern, name) in &all {
+                router.client.ask_about(*pattern, name);
+            }
+            let heard = router.client.take_heard().into_iter().map(|heard| (heard.pattern, heard.name.to_vec()));
+            assert_eq!(heard.collect::<BTreeSet<_>>(), expected, "router {} of seed {seed}", router.number);
         }
     }
 }
@@ -339,11 +353,71 @@ fn run(seed: u64) {
 
 #[test]
 fn each_context_knows_what_it_wants_whatever_breaks() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    if let Some(seed) = number("QUOTEWAY_SEED") {
-        return run(seed);
+    each_seed(150, run);
+}
+
+/// A source that the service tells between a wish that is given up and the next one for the same topic is told to its end by nobody.
+#[test]
+fn a_source_told_before_a_topic_is_wanted_again_is_not_kept() {
+    let advert = |topic| {
+        let transport = Transport::Tcp { address: Ipv4Addr::LOCALHOST, session_id: Some(1), port: 1 };
+        Advert { name: b"a", ttl: 60, topic, options: TopicOptions::default(), transport }
+    };
+    for by_pattern in [false, true] {
+        let mut service = Service::new(ServiceConfig::default(), 0);
+        let mut clients = [1, 2].map(|session| Client::new(ClientConfig { session, ..ClientConfig::default() }, 0));
+        for (client, conn) in clients.iter_mut().zip([1, 2]) {
+            service.accepted(0, conn);
+            client.connected(0, 0);
+        }
+        let say = |service: &mut Service, client: &mut Client, conn| {
+            service.receive(0, conn, &client.output(0)).expect("a context's bytes");
+        };
+        let hear = |service: &mut Service, client: &mut Client, conn| {
+            client.receive(0, 0, &service.take(conn, 1 << 20)).expect("a service's bytes");
+        };
+        let known = |client: &mut Client| {
+            let mut known = BTreeSet::new();
+            client.offer_due(0, |advert| known.insert(advert.topic));
+            client.take_ended().for_each(|ended| assert!(known.remove(&ended.index), "ended: {ended:?}"));
+            known
+        };
+        let wish = |client: &mut Client, on: bool| match (by_pattern, on) {
+            (false, true) => client.add_receiver(0, b"a"),
+            (false, false) => client.remove_receiver(b"a"),
+            (true, true) => client.add_pattern(0, "^a"),
+            (true, false) => client.remove_pattern("^a"),
+        };
+        let [publisher, watcher] = &mut clients;
+        wish(watcher, true);
+        for _ in 0..2 {
+            say(&mut service, publisher, 1);
+            say(&mut service, watcher, 2);
+            hear(&mut service, publisher, 1);
+            hear(&mut service, watcher, 2);
+        }
+        // The service tells of a source, and before that arrives the topic is given up; the end is told to nobody.
+        let source = publisher.add_source(&advert(1));
+        say(&mut service, publisher, 1);
+        let under_way = service.take(2, 1 << 20);
+        wish(watcher, false);
+        say(&mut service, watcher, 2);
+        publisher.remove_source(source);
+        let second = publisher.add_source(&advert(2));
+        say(&mut service, publisher, 1);
+        wish(watcher, true);
+        watcher.receive(0, 0, &under_way).expect("a service's bytes");
+        say(&mut service, watcher, 2);
+        hear(&mut service, watcher, 2);
+        assert_eq!(known(watcher), BTreeSet::from([2]), "by pattern: {by_pattern}");
+        // From then on all is told as before.
+        publisher.add_source(&advert(3));
+        publisher.remove_source(second);
+        say(&mut service, publisher, 1);
+        hear(&mut service, watcher, 2);
+        assert_eq!(watcher.take_ended().map(|ended| ended.index).collect::<Vec<_>>(), [2]);
+        assert_eq!(known(watcher), BTreeSet::from([3]), "by pattern: {by_pattern}");
     }
-    (1..=number("QUOTEWAY_SEEDS").unwrap_or(150)).for_each(run);
 }
 
 /// A service of two is away for good: nothing is missed, and ends are told.
@@ -534,6 +608,32 @@ fn who_is_slow_silent_or_greedy_is_bounded() {
     assert_eq!((service.stats().away, service.stats().sources), (0, 0));
 }
 
+/// Interest of contexts is told to routers alone.
+#[test]
+fn an_application_that_wants_to_know_of_others_receivers_is_refused() {
+    use lbm::wire::rsocket::Frame;
+    use lbm::wire::srs::{Message, PROTOCOL, ROUTER, RegistrationRequest, interest_mode};
+    for (kind, refused) in [(0, vec![(1, Closing::Refused)]), (ROUTER, Vec::new())] {
+        let mut service = Service::new(ServiceConfig::default(), 0);
+        service.accepted(0, 1);
+        let request = RegistrationRequest {
+            kind,
+            address: Ipv4Addr::LOCALHOST,
+            port: 1,
+            session: 1,
+            host: 1,
+            protocol: PROTOCOL,
+            interest_mode: interest_mode::FILTER | interest_mode::FORWARD,
+            domain: 0,
+        };
+        let (mut message, mut frame) = (Vec::new(), Vec::new());
+        Message::Register(request).encode(&mut message);
+        Frame::RequestResponse { stream: 1, data: &message }.encode(&mut frame);
+        service.receive(0, 1, &frame).expect("read");
+        assert_eq!(service.closing(), refused);
+    }
+}
+
 /// A connection that registers again and again, each time under another name, leaves nothing of the names before.
 #[test]
 fn a_connection_is_of_one_context_at_a_time() {
@@ -566,7 +666,7 @@ fn a_connection_is_of_one_context_at_a_time() {
 #[test]
 fn hostile_bytes_are_an_error_and_no_panic() {
     let good = says(&[], 1_000);
-    let mut random = Random(99);
+    let mut random = Random::new(99);
     for _ in 0..20_000 {
         let mut bytes = good.clone();
         for _ in 0..=random.below(4) {

@@ -33,6 +33,11 @@ impl World {
         assert_eq!(self.next_id - 1, self.setup.messages, "seed {seed}: all is sent");
         let source = self.source.as_ref().expect("it runs");
         assert_eq!(source.in_flight(), 0, "seed {seed}: all is stable{}", self.standing());
+        self.check_had(seed);
+    }
+
+    /// Each receiver has had what is stable, by the rules.
+    pub(super) fn check_had(&self, seed: u64) {
         for (i, had) in self.had.iter().enumerate() {
             assert!(had.faults.is_empty(), "seed {seed}: receiver {i}: {:?}", had.faults);
             let missing: Vec<u64> = self.stable.iter().filter(|id| !had.count.contains_key(id)).copied().collect();

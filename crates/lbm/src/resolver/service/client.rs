@@ -12,13 +12,16 @@ use crate::wire::WireError;
 use crate::wire::lbmr::{Advert, Transport};
 use crate::wire::rsocket::{Frame, Frames, UNBOUNDED};
 use crate::wire::srs::{
-    ENDED, Interest, InterestKind, Message, OTID, PROTOCOL, Record, RegistrationRequest, SourceInfo, interest_mode,
+    ENDED, Interest, InterestKind, Message, OTID, PROTOCOL, ROUTER, Record, RegistrationRequest, SourceInfo,
+    interest_mode,
 };
 
 pub use super::cache::Ended;
 
 /// Sources that are offered to receivers in one call: a turn of the owner's.
 const OFFERS: usize = 4_096;
+/// Topics and patterns of others that a router is told of, at most.
+const HEARD_MAX: usize = 250_000;
 /// After a registration, and after the last source that was told, so long until a service has told everything, ns.
 const SETTLE_NS: u64 = 10_000_000_000;
 
@@ -37,6 +40,8 @@ pub struct ClientConfig {
     pub address: Ipv4Addr,
     /// Whether all sources are told, not only those of topics for which there are receivers.
     pub flood: bool,
+    /// The context is a router's, and is told which topics and patterns others look for.
+    pub router: bool,
     /// Between two signs of life, ns.
     pub keepalive_ns: u64,
     /// A service that is silent for so long is taken for dead, ns; a connection that does not come about likewise.
@@ -58,6 +63,7 @@ impl Default for ClientConfig {
             host: 0,
             address: Ipv4Addr::UNSPECIFIED,
             flood: false,
+            router: false,
             keepalive_ns: 3_000_000_000,
             lifetime_ns: 15_000_000_000,
             retry_ns: 1_000_000_000,
@@ -133,6 +139,11 @@ struct Link {
     keepalive_at: u64,
     /// When all is told; `u64::MAX`: it is, or nothing is to be waited for.
     settled_at: u64,
+    /// Keepalives that were sent and ask for an answer, and how many were answered. Answers come behind what the service had said before.
+    asked: u32,
+    answered: u32,
+    /// Something was given up, and no keepalive has gone behind that.
+    gave_up: bool,
 }
 
 impl Link {
@@ -159,6 +170,28 @@ impl Link {
     fn stands(&self) -> bool {
         self.state == State::Streaming
     }
+
+    fn keepalive(&mut self) {
+        Frame::Keepalive { respond: true }.encode(&mut self.out);
+        self.asked = self.asked.wrapping_add(1);
+    }
+
+    /// Says what is looked for, or given up. A topic that is looked for again is kept apart from what the service says before it knows of the giving up:
+    /// a keepalive goes between the two.
+    fn interest(&mut self, interest: Interest<'_>) {
+        if interest.kind != InterestKind::Wanted {
+            self.gave_up = true;
+        } else if std::mem::take(&mut self.gave_up) {
+            self.seal();
+            self.keepalive();
+        }
+        self.record(&Record::Interest(interest));
+    }
+
+    /// Whether the service has answered the keepalive of this number.
+    fn has_answered(&self, asked: u32) -> bool {
+        self.answered.wrapping_sub(asked).cast_signed() >= 0
+    }
 }
 
 struct Source {
@@ -168,19 +201,40 @@ struct Source {
     record: Box<[u8]>,
 }
 
-struct Pattern {
+/// Receivers of a topic or pattern.
+#[derive(Default)]
+struct Wanted {
     receivers: u32,
+    /// Of each link the keepalive behind whose answer the service tells of sources that are told as ended as well: what comes before may be of an earlier wish,
+    /// since when ends were not told. A service tells all once more that is there when it hears of the new one.
+    since: [u32; LINKS_MAX],
+}
+
+struct Pattern {
+    wanted: Wanted,
     /// `None`: one that services understand and this build does not.
     regex: Option<Regex>,
+}
+
+/// A topic or pattern that somebody looks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterestTold {
+    /// Whether the name is a pattern.
+    pub pattern: bool,
+    /// Topic or pattern.
+    pub name: Box<[u8]>,
 }
 
 /// See the module.
 pub struct Client {
     config: ClientConfig,
+    /// Of a router: what others look for, and a bit for each link that says so.
+    heard: HashMap<(bool, Box<[u8]>), u32>,
+    news: Vec<InterestTold>,
     sources: Vec<Option<Source>>,
     serial: u32,
-    /// Topics that receivers want, and how many.
-    topics: HashMap<Box<[u8]>, u32>,
+    /// Topics that receivers want.
+    topics: HashMap<Box<[u8]>, Wanted>,
     patterns: HashMap<Box<[u8]>, Pattern>,
     links: Vec<Link>,
     cache: Cache,
@@ -206,6 +260,9 @@ impl Client {
             heard_at: now,
             keepalive_at: u64::MAX,
             settled_at: u64::MAX,
+            asked: 0,
+            answered: 0,
+            gave_up: false,
         };
         Self {
             links: (0..config.links.min(LINKS_MAX)).map(|_| link()).collect(),
@@ -219,6 +276,8 @@ impl Client {
             actions: Vec::new(),
             let_go: false,
             stats: ClientStats::default(),
+            heard: HashMap::new(),
+            news: Vec::new(),
             config,
         }
     }
@@ -274,19 +333,20 @@ impl Client {
 
     /// There is a receiver of a topic.
     pub fn add_receiver(&mut self, now: u64, topic: &[u8]) {
-        let receivers = self.topics.entry(topic.into()).or_default();
-        *receivers += 1;
-        if *receivers == 1 {
-            self.say_interest(InterestKind::Wanted, false, topic);
+        if let Some(wanted) = self.topics.get_mut(topic) {
+            wanted.receivers += 1;
+        } else {
+            let since = self.say_interest(InterestKind::Wanted, false, topic);
+            self.topics.insert(topic.into(), Wanted { receivers: 1, since });
         }
         self.cache.offer_topic(now, topic);
     }
 
     /// A receiver of a topic is no more.
     pub fn remove_receiver(&mut self, topic: &[u8]) {
-        let Some(receivers) = self.topics.get_mut(topic) else { return };
-        *receivers -= 1;
-        if *receivers > 0 {
+        let Some(wanted) = self.topics.get_mut(topic) else { return };
+        wanted.receivers -= 1;
+        if wanted.receivers > 0 {
             return;
         }
         self.topics.remove(topic);
@@ -298,23 +358,21 @@ impl Client {
 
     /// There is a receiver of what matches a pattern.
     pub fn add_pattern(&mut self, now: u64, pattern: &str) {
-        let entry = self.patterns.entry(pattern.as_bytes().into());
-        let entry = entry.or_insert_with(|| Pattern { receivers: 0, regex: Regex::new(pattern).ok() });
-        entry.receivers += 1;
-        if let Some(regex) = &entry.regex {
-            let is_match = |topic: &[u8]| core::str::from_utf8(topic).is_ok_and(|topic| regex.is_match(topic));
-            self.cache.offer_matching(now, is_match);
+        if !self.patterns.contains_key(pattern.as_bytes()) {
+            let since = self.say_interest(InterestKind::Wanted, true, pattern.as_bytes());
+            let new = Pattern { wanted: Wanted { receivers: 0, since }, regex: Regex::new(pattern).ok() };
+            self.patterns.insert(pattern.as_bytes().into(), new);
         }
-        if entry.receivers == 1 {
-            self.say_interest(InterestKind::Wanted, true, pattern.as_bytes());
-        }
+        let Some(entry) = self.patterns.get_mut(pattern.as_bytes()) else { return };
+        entry.wanted.receivers += 1;
+        self.cache.offer_matching(now, |topic| entry.matches(topic));
     }
 
     /// A receiver of a pattern is no more.
     pub fn remove_pattern(&mut self, pattern: &str) {
         let Some(entry) = self.patterns.get_mut(pattern.as_bytes()) else { return };
-        entry.receivers -= 1;
-        if entry.receivers > 0 {
+        entry.wanted.receivers -= 1;
+        if entry.wanted.receivers > 0 {
             return;
         }
         self.patterns.remove(pattern.as_bytes());
@@ -325,9 +383,16 @@ impl Client {
         }
     }
 
-    fn say_interest(&mut self, kind: InterestKind, pattern: bool, name: &[u8]) {
-        let instance = self.config.instance;
-        self.say(&Record::Interest(Interest { kind, pattern, name, domain: 0, instance }));
+    /// Returns the last keepalive of each link.
+    fn say_interest(&mut self, kind: InterestKind, pattern: bool, name: &[u8]) -> [u32; LINKS_MAX] {
+        let (instance, mut asked) = (self.config.instance, [0; LINKS_MAX]);
+        for (link, asked) in self.links.iter_mut().zip(&mut asked) {
+            if link.stands() {
+                link.interest(Interest { kind, pattern, name, domain: 0, instance });
+            }
+            *asked = link.asked;
+        }
+        asked
     }
 
     /// A session has broken off: what is known of it is offered again in a while.
@@ -357,13 +422,14 @@ impl Client {
         setup.encode(&mut link.out);
         let mut data = Vec::new();
         let register = RegistrationRequest {
-            kind: 0,
+            kind: if config.router { ROUTER } else { 0 },
             address: config.address,
             port: 0,
             session: config.session,
             host: config.host,
             protocol: PROTOCOL,
-            interest_mode: if config.flood { 0 } else { interest_mode::FILTER },
+            interest_mode: if config.flood { 0 } else { interest_mode::FILTER }
+                | if config.router { interest_mode::FORWARD } else { 0 },
             domain: 0,
         };
         Message::Register(register).encode(&mut data);
@@ -377,11 +443,18 @@ impl Client {
     /// A link's connection is over, or could not be made.
     pub fn closed(&mut self, now: u64, link: usize) {
         let pause = self.random.around(self.config.retry_ns);
+        // A topic that is still looked for is told again by the next connection.
+        self.heard.retain(|_, links| {
+            *links &= !(1 << link);
+            *links != 0
+        });
         let Some(link) = self.links.get_mut(link) else { return };
         self.stats.broken += u64::from(matches!(link.state, State::Registering | State::Streaming));
         link.state = State::Waiting(now.saturating_add(pause));
         (link.frames, link.batch, link.out) = (Frames::default(), Vec::new(), Vec::new());
         (link.keepalive_at, link.settled_at) = (u64::MAX, u64::MAX);
+        // Answers on the connection that is over come no more.
+        (link.answered, link.gave_up) = (link.asked, false);
     }
 
     /// Bytes for a link's connection.
@@ -413,6 +486,10 @@ impl Client {
         let link = &mut self.links[at];
         match frame {
             Frame::Keepalive { respond: true } => Frame::Keepalive { respond: false }.encode(&mut link.out),
+            // An answer to nothing that was asked counts for nothing.
+            Frame::Keepalive { respond: false } if link.answered != link.asked => {
+                link.answered = link.answered.wrapping_add(1);
+            }
             Frame::Payload { stream: 1, data, .. } if link.state == State::Registering => {
                 if let Message::Registered(_) = Message::decode(data)? {
                     self.registered(now, at);
@@ -465,10 +542,41 @@ impl Client {
                     self.links.iter().zip(&mut standing).for_each(|(link, stands)| *stands = link.stands());
                     self.ended.extend(self.cache.ended(at, &otid, standing));
                 }
+                Record::Interest(interest) if self.config.router => self.interest_told(at, &interest),
                 Record::Interest(_) | Record::Other { .. } => {}
             }
         }
         Ok(())
+    }
+
+    fn interest_told(&mut self, at: usize, interest: &Interest<'_>) {
+        let (pattern, name): (bool, Box<[u8]>) = (interest.pattern, interest.name.into());
+        if interest.kind != InterestKind::Wanted {
+            if let Some(links) = self.heard.get_mut(&(pattern, name.clone())) {
+                *links &= !(1 << at);
+                if *links == 0 {
+                    self.heard.remove(&(pattern, name));
+                }
+            }
+        } else if self.heard.len() >= HEARD_MAX && !self.heard.contains_key(&(pattern, name.clone())) {
+            self.stats.shed += 1;
+        } else {
+            *self.heard.entry((pattern, name.clone())).or_default() |= 1 << at;
+            self.news.push(InterestTold { pattern, name });
+        }
+    }
+
+    /// Topics and patterns that others look for, as services have said since the last call, or were asked about.
+    pub fn take_heard(&mut self) -> Vec<InterestTold> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// A topic or pattern is said again if somebody still looks for it.
+    pub fn ask_about(&mut self, pattern: bool, name: &[u8]) {
+        let key = (pattern, Box::from(name));
+        if self.heard.contains_key(&key) {
+            self.news.push(InterestTold { pattern, name: key.1 });
+        }
     }
 
     fn source_told(&mut self, now: u64, at: usize, info: &SourceInfo<'_>) {
@@ -477,9 +585,7 @@ impl Client {
         if link.settled_at != u64::MAX {
             link.settled_at = now.saturating_add(SETTLE_NS);
         }
-        // What was wanted when the service sent it may be unwanted by now, and then its end would not be told.
-        let wanted = self.config.flood || self.topics.contains_key(info.topic) || matches(&self.patterns, info.topic);
-        if !wanted {
+        if !self.is_told_to_the_end(at, info.topic) {
             return;
         }
         if self.cache.bytes() >= self.config.cache_bytes_max {
@@ -487,6 +593,15 @@ impl Client {
         } else if !self.cache.insert(now, (at, self.links[at].generation), info) {
             self.stats.unusable += 1;
         }
+    }
+
+    /// Whether a service that tells of a source of a topic tells of its end as well. A topic that was wanted when the service sent it may be unwanted by now,
+    /// or was meanwhile.
+    fn is_told_to_the_end(&self, at: usize, topic: &[u8]) -> bool {
+        let has_heard = |wanted: &Wanted| self.links[at].has_answered(wanted.since[at]);
+        self.config.flood
+            || self.topics.get(topic).is_some_and(has_heard)
+            || self.patterns.values().any(|pattern| has_heard(&pattern.wanted) && pattern.matches(topic))
     }
 
     /// Offers sources that receivers may want: `offer` says whether all that look for the source have it now.
@@ -501,7 +616,7 @@ impl Client {
 
     /// When [`Client::on_timer`], [`Client::actions`], [`Client::offer_due`] and [`Client::output`] are to be called; 0 = now.
     pub fn timeout(&self) -> Option<u64> {
-        if !self.actions.is_empty() || !self.ended.is_empty() {
+        if !self.actions.is_empty() || !self.ended.is_empty() || !self.news.is_empty() {
             return Some(0);
         }
         let of_link = |link: &Link| {
@@ -536,7 +651,7 @@ impl Client {
                 continue;
             }
             if now >= link.keepalive_at {
-                Frame::Keepalive { respond: true }.encode(&mut link.out);
+                link.keepalive();
                 link.keepalive_at = now.saturating_add(keepalive);
             }
             if now >= link.settled_at {
@@ -547,9 +662,15 @@ impl Client {
     }
 }
 
+impl Pattern {
+    fn matches(&self, topic: &[u8]) -> bool {
+        let Ok(topic) = core::str::from_utf8(topic) else { return false };
+        self.regex.as_ref().is_some_and(|regex| regex.is_match(topic))
+    }
+}
+
 fn matches(patterns: &HashMap<Box<[u8]>, Pattern>, topic: &[u8]) -> bool {
-    let Ok(topic) = core::str::from_utf8(topic) else { return false };
-    patterns.values().any(|pattern| pattern.regex.as_ref().is_some_and(|regex| regex.is_match(topic)))
+    patterns.values().any(|pattern| pattern.matches(topic))
 }
 
 impl core::fmt::Debug for Client {

@@ -12,7 +12,7 @@ mod cache;
 mod client;
 mod server;
 
-pub use client::{Action, Client, ClientConfig, ClientStats, Ended, Standing};
+pub use client::{Action, Client, ClientConfig, ClientStats, Ended, InterestTold, Standing};
 pub use server::{Closing, Service, ServiceConfig, ServiceStats};
 
 /// Services that a context may name.

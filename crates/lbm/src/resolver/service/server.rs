@@ -7,10 +7,11 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use context::{Context, Identity, Over, Pattern, Walk};
 
 use super::BATCH;
+use crate::fault::{Faults, named};
 use crate::wire::WireError;
 use crate::wire::rsocket::{Frame, Frames, UNBOUNDED, error};
 use crate::wire::srs::{
-    ENDED, Interest, InterestKind, Message, OTID, PROTOCOL, Record, RegistrationRequest, RegistrationResponse,
+    ENDED, Interest, InterestKind, Message, OTID, PROTOCOL, ROUTER, Record, RegistrationRequest, RegistrationResponse,
     SourceInfo, interest_mode,
 };
 
@@ -82,7 +83,7 @@ pub struct ServiceStats {
     pub told: u64,
     /// Ends of sources told, likewise.
     pub ended: u64,
-    /// Sources and wishes beyond the bounds, and sources of other contexts: not taken.
+    /// Sources and wishes beyond the bounds, sources of other contexts, and what is said before a registration: not taken.
     pub refused: u64,
     /// Connections whose bytes could not be read.
     pub malformed: u64,
@@ -90,6 +91,14 @@ pub struct ServiceStats {
     pub too_slow: u64,
     /// Connections that were closed since they were silent.
     pub silent: u64,
+    /// Cases that the tables hold to be impossible and that were found all the same: a fault of the service.
+    pub internal_faults: u64,
+}
+
+impl Faults for ServiceStats {
+    fn internal_faults(&mut self) -> &mut u64 {
+        &mut self.internal_faults
+    }
 }
 
 struct Source {
@@ -136,6 +145,11 @@ pub struct Service {
     topics: HashMap<Box<[u8]>, Topic>,
     /// Contexts that want all, or patterns.
     others: HashSet<u32>,
+    /// Topics and patterns that contexts look for which are no router's, and how many of them.
+    interest: HashMap<(bool, Box<[u8]>), u32>,
+    /// Contexts that are told of those.
+    forwarders: BTreeSet<u32>,
+    targets: Vec<u32>,
     ready: Vec<u64>,
     closing: Vec<(u64, Closing)>,
     check_at: u64,
@@ -156,6 +170,9 @@ impl Service {
             by_otid: HashMap::new(),
             topics: HashMap::new(),
             others: HashSet::new(),
+            interest: HashMap::new(),
+            forwarders: BTreeSet::new(),
+            targets: Vec::new(),
             ready: Vec::new(),
             closing: Vec::new(),
             check_at: now,
@@ -194,6 +211,7 @@ impl Service {
 
     /// A connection is over: what the context wanted is forgotten, its sources are told for a while.
     pub fn closed(&mut self, now: u64, conn: u64) {
+        // A client that had not registered, or was told as closed before, leaves nothing behind.
         let Some(of) = self.conns.remove(&conn).and_then(|conn| conn.context) else { return };
         if self.contexts[of as usize].as_ref().is_some_and(|context| context.conn == Some(conn)) {
             self.disconnect(now, of);
@@ -201,13 +219,20 @@ impl Service {
     }
 
     fn disconnect(&mut self, now: u64, of: u32) {
-        let Some(context) = &mut self.contexts[of as usize] else { return };
+        // Counted by its name.
+        let Some(context) = named(&mut self.contexts, of as usize, &mut self.stats) else { return };
         (context.conn, context.lost_at) = (None, now);
-        context.patterns.clear();
-        context.everything = false;
+        let patterns = std::mem::take(&mut context.patterns);
+        (context.everything, context.forwards) = (false, false);
+        let topics = std::mem::take(&mut context.topics);
         self.others.remove(&of);
-        for topic in std::mem::take(&mut context.topics) {
+        self.forwarders.remove(&of);
+        for topic in topics {
             self.unwant(of, &topic);
+            self.note_interest(of, (false, &topic), false);
+        }
+        for pattern in patterns.keys() {
+            self.note_interest(of, (true, pattern), false);
         }
         if self.contexts[of as usize].as_ref().is_some_and(|context| context.sources.is_empty()) {
             self.remove_context(of);
@@ -235,6 +260,7 @@ impl Service {
     /// # Errors
     /// Nothing that a context says: the connection has to be closed, and [`Service::closed`] called.
     pub fn receive(&mut self, now: u64, conn: u64, bytes: &[u8]) -> Result<(), WireError> {
+        // Bytes of a connection that is over are nobody's.
         let Some(at) = self.conns.get_mut(&conn) else { return Ok(()) };
         at.heard_at = now;
         let mut frames = std::mem::take(&mut at.frames);
@@ -247,6 +273,7 @@ impl Service {
     }
 
     fn frame(&mut self, now: u64, number: u64, frame: Frame<'_>) -> Result<(), WireError> {
+        // The frames behind one by which the connection ended are nobody's.
         let Some(conn) = self.conns.get_mut(&number) else { return Ok(()) };
         match frame {
             Frame::Setup { lifetime_ms, .. } => {
@@ -254,6 +281,8 @@ impl Service {
                 conn.lifetime_ns = asked.clamp(CHECK_NS, self.config.lifetime_ns.saturating_mul(10).max(CHECK_NS));
             }
             Frame::Keepalive { respond: true } => {
+                // The answer says that what was told before the question has gone.
+                conn.seal_if(1);
                 Frame::Keepalive { respond: false }.encode(&mut conn.out);
                 self.list(number);
             }
@@ -284,7 +313,11 @@ impl Service {
                 }
             }
             Frame::FireAndForget { data, .. } | Frame::Payload { data, .. } => {
-                let Some(of) = conn.context else { return Ok(()) };
+                // A client that has not registered, or has connected anew meanwhile, has no sources and wants nothing.
+                let Some(of) = conn.context else {
+                    self.stats.refused += 1;
+                    return Ok(());
+                };
                 for record in Message::decode(data)?.records() {
                     self.record(of, &record?);
                 }
@@ -295,9 +328,11 @@ impl Service {
     }
 
     fn register(&mut self, now: u64, number: u64, stream: u32, request: &RegistrationRequest) {
+        // Likewise.
         let Some(conn) = self.conns.get_mut(&number) else { return };
-        if request.interest_mode & interest_mode::FORWARD != 0 {
-            let text = b"receivers of others are not told here";
+        let forwards = request.interest_mode & interest_mode::FORWARD != 0;
+        if forwards && request.kind != ROUTER {
+            let text = b"receivers of others are told to routers alone";
             Frame::Error { stream: 0, code: error::REJECTED_SETUP, text }.encode(&mut conn.out);
             self.list(number);
             self.closing.push((number, Closing::Refused));
@@ -332,6 +367,10 @@ impl Service {
             context.conn = Some(number);
             context.registration = context.registration.wrapping_add(1);
             context.everything = request.interest_mode & interest_mode::FILTER == 0;
+            (context.is_router, context.forwards) = (request.kind == ROUTER, forwards);
+            if forwards {
+                self.forwarders.insert(of);
+            }
             if context.everything {
                 self.others.insert(of);
             }
@@ -358,9 +397,11 @@ impl Service {
 
     /// A context is through with what it had to say: of an earlier connection, what it has not said again is no more.
     fn through(&mut self, number: u64) {
+        // A client that has not registered has said nothing.
         let Some(of) = self.conns.get(&number).and_then(|conn| conn.context) else { return };
-        let Some(context) = &self.contexts[of as usize] else { return };
-        let registration = context.registration;
+        // Counted by its name.
+        let Some(context) = named(&mut self.contexts, of as usize, &mut self.stats) else { return };
+        let (registration, forwards) = (context.registration, context.forwards);
         let is_former =
             |source: &&u32| self.sources[**source as usize].as_ref().is_some_and(|s| s.registration != registration);
         let former: Vec<u32> = context.sources.iter().filter(is_former).copied().collect();
@@ -376,13 +417,46 @@ impl Service {
         for source in former {
             self.remove_source(source);
         }
+        if forwards {
+            let all: Vec<(bool, Box<[u8]>)> = self.interest.keys().cloned().collect();
+            for (pattern, name) in all {
+                self.give(of, &interest_record(InterestKind::Wanted, pattern, &name));
+            }
+        }
         self.list(number);
+    }
+
+    /// A context looks for a topic or pattern, or no more: routers are told of the first and of the last.
+    fn note_interest(&mut self, of: u32, (pattern, name): (bool, &[u8]), on: bool) {
+        // A topic that a router looks for is wanted in other domains, not in this one.
+        if self.contexts.get(of as usize).and_then(Option::as_ref).is_none_or(|context| context.is_router) {
+            return;
+        }
+        let key = (pattern, Box::from(name));
+        let before = self.interest.get(&key).copied().unwrap_or(0);
+        let after = if on { before + 1 } else { before.saturating_sub(1) };
+        if after == 0 {
+            self.interest.remove(&key);
+        } else {
+            self.interest.insert(key, after);
+        }
+        let kind = match (before, after) {
+            (0, 1..) => InterestKind::Wanted,
+            (1.., 0) => InterestKind::Ended,
+            // Others look for it as well.
+            _ => return,
+        };
+        let record = interest_record(kind, pattern, name);
+        for of in self.forwarders.clone() {
+            self.give(of, &record);
+        }
     }
 
     fn record(&mut self, of: u32, record: &Record<'_>) {
         match record {
             Record::Source(info) if info.cost != ENDED => self.source(of, info),
             Record::Source(SourceInfo { otid, .. }) | Record::SourceDeleted { otid, .. } => {
+                // The end of a source that is not known, or was refused, ends nothing.
                 let Some(source) = self.by_otid.get(otid).copied() else { return };
                 if self.sources[source as usize].as_ref().is_some_and(|source| source.owner == of) {
                     self.remove_source(source);
@@ -399,10 +473,12 @@ impl Service {
     fn source(&mut self, of: u32, info: &SourceInfo<'_>) {
         let mut record = Vec::new();
         Record::Source(*info).encode(&mut record);
-        let Some(context) = &self.contexts[of as usize] else { return };
+        // Counted by its name, as are the other two.
+        let Some(context) = named(&mut self.contexts, of as usize, &mut self.stats) else { return };
         let registration = context.registration;
         if let Some(place) = self.by_otid.get(&info.otid).copied() {
-            let Some(source) = &mut self.sources[place as usize] else { return };
+            let Some(source) = named(&mut self.sources, place as usize, &mut self.stats) else { return };
+            // The context says again what is known.
             if source.owner == of && *source.record == record[..] {
                 source.registration = registration;
                 return;
@@ -415,7 +491,7 @@ impl Service {
             }
             self.remove_source(place);
         }
-        let Some(context) = &mut self.contexts[of as usize] else { return };
+        let Some(context) = named(&mut self.contexts, of as usize, &mut self.stats) else { return };
         if self.by_otid.len() >= self.config.sources_max || context.sources.len() >= self.config.sources_per_context {
             self.stats.refused += 1;
             return;
@@ -435,7 +511,8 @@ impl Service {
     }
 
     fn remove_source(&mut self, place: u32) {
-        let Some(source) = self.sources[place as usize].take() else { return };
+        let found = self.sources.get_mut(place as usize).and_then(Option::take);
+        let Some(source) = self.stats.found("a source that is to be removed is not there", found) else { return };
         self.free.push(place);
         self.by_otid.remove(&source.otid);
         if let Some(owner) = &mut self.contexts[source.owner as usize] {
@@ -453,36 +530,46 @@ impl Service {
 
     /// Tells all that want it; returns how many.
     fn tell(&mut self, topic: &[u8], record: &[u8]) -> u64 {
-        let Self { topics, others, contexts, conns, ready, closing, config, .. } = self;
+        let Self { topics, others, contexts, .. } = self;
         let by_name = topics.get(topic).map(|topic| &topic.wanted[..]).unwrap_or_default();
-        let matching = others.iter().filter(|of| {
-            let context = contexts[**of as usize].as_ref();
+        let matching = others.iter().copied().filter(|of| {
+            let context = contexts[*of as usize].as_ref();
             // Once each: those that want it by its name have it by that.
             context.is_some_and(|context| context.wants_by_pattern(topic)) && !by_name.contains(of)
         });
-        let mut told = 0;
-        for of in by_name.iter().chain(matching) {
-            let Some(number) = contexts[*of as usize].as_ref().and_then(|context| context.conn) else { continue };
-            let Some(conn) = conns.get_mut(&number).filter(|conn| conn.stream.is_some()) else { continue };
-            conn.batch.extend_from_slice(record);
-            conn.seal_if(BATCH);
-            told += 1;
-            if !std::mem::replace(&mut conn.listed, true) {
-                ready.push(number);
-            }
-            if conn.out.len() + conn.batch.len() > config.queue_max {
-                // Nothing more is gathered for it until it has gone.
-                conn.stream = None;
-                closing.push((number, Closing::TooSlow));
-                self.stats.too_slow += 1;
-            }
-        }
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        targets.extend(by_name.iter().copied().chain(matching));
+        let told = targets.iter().filter(|of| self.give(**of, record)).count() as u64;
+        self.targets = targets;
         told
     }
 
+    /// Gives a record to a context. False: it has no connection, or takes none.
+    fn give(&mut self, of: u32, record: &[u8]) -> bool {
+        let Self { contexts, conns, ready, closing, config, .. } = self;
+        let number = contexts.get(of as usize).and_then(Option::as_ref).and_then(|context| context.conn);
+        let conn = number.and_then(|number| Some((number, conns.get_mut(&number)?)));
+        let Some((number, conn)) = conn.filter(|(_, conn)| conn.stream.is_some()) else { return false };
+        conn.batch.extend_from_slice(record);
+        conn.seal_if(BATCH);
+        if !std::mem::replace(&mut conn.listed, true) {
+            ready.push(number);
+        }
+        if conn.out.len() + conn.batch.len() > config.queue_max {
+            // Nothing more is gathered for it until it has gone.
+            conn.stream = None;
+            closing.push((number, Closing::TooSlow));
+            self.stats.too_slow += 1;
+        }
+        true
+    }
+
     fn wanted(&mut self, of: u32, interest: &Interest<'_>) {
-        let Some(context) = &mut self.contexts[of as usize] else { return };
+        // Counted by its name.
+        let Some(context) = named(&mut self.contexts, of as usize, &mut self.stats) else { return };
         let over = if interest.pattern {
+            // Whoever wants it already is told of every source of it.
             if context.patterns.contains_key(interest.name) {
                 return;
             }
@@ -493,8 +580,10 @@ impl Service {
             };
             context.patterns.insert(interest.name.into(), pattern);
             self.others.insert(of);
+            self.note_interest(of, (true, interest.name), true);
             Over::Pattern(interest.name.into())
         } else {
+            // Likewise.
             if context.topics.contains(interest.name) {
                 return;
             }
@@ -504,11 +593,11 @@ impl Service {
             }
             context.topics.insert(interest.name.into());
             self.topics.entry(interest.name.into()).or_default().wanted.push(of);
+            self.note_interest(of, (false, interest.name), true);
             Over::Topic(interest.name.into())
         };
         // Until the context asks for records all that it wants waits for that.
-        if let Some(number) = context.conn
-            && !context.everything
+        if let Some((Some(number), false)) = self.contexts[of as usize].as_ref().map(|of| (of.conn, of.everything))
             && let Some(conn) = self.conns.get_mut(&number).filter(|conn| conn.stream.is_some())
         {
             conn.walks.push_back(Walk { over, at: 0 });
@@ -517,14 +606,19 @@ impl Service {
     }
 
     fn unwanted(&mut self, of: u32, interest: &Interest<'_>) {
-        let Some(context) = &mut self.contexts[of as usize] else { return };
+        // Counted by its name.
+        let Some(context) = named(&mut self.contexts, of as usize, &mut self.stats) else { return };
         if interest.pattern {
-            context.patterns.remove(interest.name);
+            let was = context.patterns.remove(interest.name).is_some();
             if context.patterns.is_empty() && !context.everything {
                 self.others.remove(&of);
             }
+            if was {
+                self.note_interest(of, (true, interest.name), false);
+            }
         } else if context.topics.remove(interest.name) {
             self.unwant(of, interest.name);
+            self.note_interest(of, (false, interest.name), false);
         }
     }
 
@@ -645,6 +739,7 @@ impl Service {
 impl Conn {
     /// Makes a frame of what was gathered, if it is so many bytes and the frame may be sent.
     fn seal_if(&mut self, least: usize) {
+        // A client that has not asked for records, or no more, gets none.
         let Some((stream, credit)) = &mut self.stream else { return };
         if self.batch.len() >= least && *credit > 0 {
             Frame::Payload { stream: *stream, complete: false, data: &self.batch }.encode(&mut self.out);
@@ -652,6 +747,13 @@ impl Conn {
             *credit = if *credit == u64::MAX { u64::MAX } else { *credit - 1 };
         }
     }
+}
+
+/// The record that somebody looks for a topic or pattern, or nobody does any more.
+fn interest_record(kind: InterestKind, pattern: bool, name: &[u8]) -> Vec<u8> {
+    let mut record = Vec::new();
+    Record::Interest(Interest { kind, pattern, name, domain: 0, instance: [0; 8] }).encode(&mut record);
+    record
 }
 
 /// The record of a source that is no more: its cost stands at the end.

@@ -313,6 +313,7 @@ fn record(out: &mut Vec<u8>, choice: u8, more: u8) {
             instance: [choice; 8],
             ttl: 60,
             cost: u32::from(more & 1),
+            domain: u32::from(more & 2),
         }),
         1 => Record::SourceDeleted { otid, topic: name },
         _ => Record::Interest(Interest { kind, pattern: more & 8 != 0, name, domain: 0, instance: [choice; 8] }),

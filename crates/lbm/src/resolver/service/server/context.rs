@@ -69,6 +69,10 @@ pub(super) struct Context {
     pub(super) patterns: HashMap<Box<[u8]>, Pattern>,
     /// Whether it wants all sources.
     pub(super) everything: bool,
+    /// The context is a router's: what it looks for others do, in other domains.
+    pub(super) is_router: bool,
+    /// The context is told what others look for.
+    pub(super) forwards: bool,
 }
 
 impl Context {
@@ -82,6 +86,8 @@ impl Context {
             topics: HashSet::new(),
             patterns: HashMap::new(),
             everything: false,
+            is_router: false,
+            forwards: false,
         }
     }
 
