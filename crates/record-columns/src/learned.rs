@@ -4,7 +4,8 @@ use crate::form::Seen;
 use record::{Entry, Item, Kind, Record};
 use rwf::dictionary::Dictionary;
 use rwf::{DataType, FieldList, SetScope, peek};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// Of one domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,8 +13,8 @@ pub(crate) struct Domain {
     /// Fields by number.
     pub(crate) fields: BTreeMap<i16, Seen>,
     /// Items in the order in which they were seen, each a service and a name.
-    pub(crate) items: Vec<(Box<str>, Box<str>)>,
-    known: std::collections::HashSet<(Box<str>, Box<str>)>,
+    pub(crate) items: Vec<(Arc<str>, Arc<str>)>,
+    known: HashSet<(Arc<str>, Arc<str>)>,
 }
 
 impl Domain {

@@ -17,10 +17,8 @@ use std::sync::Arc;
 
 /// Nanoseconds.
 const DAY: u64 = 86_400_000_000_000;
-/// Rows of a batch, which is a row group in Parquet.
-pub(crate) const BATCH_ROWS: usize = 1 << 17;
 /// Bytes of texts and messages of a batch.
-const BATCH_BYTES: usize = 256 << 20;
+pub(crate) const BATCH_BYTES: usize = 256 << 20;
 /// Columns of the record itself, in order.
 pub(crate) const OWN: [&str; 23] = [
     "sequence",
@@ -78,13 +76,14 @@ pub struct Surprise;
 struct Items {
     services: Arc<StringArray>,
     names: Arc<StringArray>,
-    places: HashMap<(Box<str>, Box<str>), (i32, i32)>,
-    /// By the number in the segment: the place that the last record with it had, and whose it is.
+    places: HashMap<(Arc<str>, Arc<str>), (i32, i32)>,
+    /// By the number in the segment: the place that the last record with it had, and whose it is. An item that is kept here keeps its names where they are, so that
+    /// no other name can stand there: the same place is the same name, and no text is compared for each row.
     last: Vec<Option<(record::Item, (i32, i32))>>,
 }
 
 impl Items {
-    fn new(pairs: &[(Box<str>, Box<str>)]) -> Self {
+    fn new(pairs: &[(Arc<str>, Arc<str>)]) -> Self {
         let (mut services, mut names) = (Interned::default(), Interned::default());
         let places = pairs
             .iter()
@@ -97,7 +96,8 @@ impl Items {
         let Some(item) = entry.item else { return Ok((-1, -1)) };
         let number = entry.record.item as usize;
         if let Some(Some((known, place))) = self.last.get(number)
-            && known == item
+            && Arc::ptr_eq(&known.name, &item.name)
+            && Arc::ptr_eq(&known.service, &item.service)
         {
             return Ok(*place);
         }
@@ -174,6 +174,8 @@ pub struct Table {
     config: TableConfig,
     schema: SchemaRef,
     kinds: Arc<StringArray>,
+    stream_states: Arc<StringArray>,
+    data_states: Arc<StringArray>,
     names: Arc<StringArray>,
     items: Items,
     own: Own,
@@ -221,6 +223,8 @@ impl Table {
             config,
             schema,
             kinds: Arc::new(Kind::ALL.iter().map(|kind| Some(kind.name())).collect()),
+            stream_states: words(|number| rwf::StreamState(number).to_string()),
+            data_states: words(|number| rwf::DataState(number).to_string()),
             names: Arc::new(names),
             items: Items::new(&seen.items),
             own: Own::default(),
@@ -241,11 +245,10 @@ impl Table {
         self.own.sequence.len()
     }
 
-    /// Whether so many rows wait that they are to become a batch.
-    pub fn is_full(&self) -> bool {
+    /// Whether so many rows wait that they are to become a batch: `rows` of them, as [`crate::FileForm::batch_rows`] has it, or many bytes.
+    pub fn is_full(&self, rows: usize) -> bool {
         let texts = || self.columns.iter().map(|column| column.column.text_len()).sum::<usize>();
-        self.rows() >= BATCH_ROWS
-            || self.rows().is_multiple_of(1 << 10) && self.own.messages.len() + texts() >= BATCH_BYTES
+        self.rows() >= rows || self.rows().is_multiple_of(1 << 10) && self.own.messages.len() + texts() >= BATCH_BYTES
     }
 
     /// Rows whose columns do not tell all values, which their `message` does.
@@ -363,8 +366,8 @@ impl Table {
             dictionary(take(&mut own.kinds), &self.kinds)?,
             bytes(own.update_types.finish(rows)),
             own.seq_nums.finish_integers(rows),
-            words(own.stream_states.finish(rows), |number| rwf::StreamState(number).to_string())?,
-            words(own.data_states.finish(rows), |number| rwf::DataState(number).to_string())?,
+            named(own.stream_states.finish(rows), &self.stream_states)?,
+            named(own.data_states.finish(rows), &self.data_states)?,
             own.texts.finish_text(rows)?,
             bytes(own.gap_reasons.finish(rows)),
             own.gap_from.finish_instants(rows),
@@ -449,16 +452,19 @@ fn displays_of(field: Option<&FieldDef>, dictionary: &Dictionary) -> Displays {
     Displays::new(values.iter().map(|value| (value.value(), text(value.display()))))
 }
 
+/// The names of all numbers that there may be, so that the dictionary of all batches is the same.
+fn words(name: impl Fn(u8) -> String) -> Arc<StringArray> {
+    Arc::new((0..=31).map(|number| Some(name(number))).collect())
+}
+
 /// A dictionary column of names of numbers.
-fn words(
+fn named(
     (numbers, nulls): (Vec<u8>, Option<NullBuffer>),
-    name: impl Fn(u8) -> String,
+    texts: &Arc<StringArray>,
 ) -> Result<ArrayRef, arrow_schema::ArrowError> {
-    // All names that there may be, so that the dictionary of all batches is the same.
-    let texts: Arc<StringArray> = Arc::new((0..=31).map(|number| Some(name(number))).collect());
     let is_set = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
     let key = |(row, number): (usize, u8)| if is_set(row) { i32::from(number.min(31)) } else { -1 };
-    dictionary(numbers.into_iter().enumerate().map(key).collect(), &texts)
+    dictionary(numbers.into_iter().enumerate().map(key).collect(), texts)
 }
 
 /// Lists of names: `names` by the numbers in `entries`, of each row up to its end; null where there are none.

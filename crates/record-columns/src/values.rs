@@ -6,35 +6,35 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, Date32Array, DictionaryArray, Float64Array, Int32Array, Int64Array, PrimitiveArray,
     StringArray, TimestampNanosecondArray, UInt16Array,
 };
-use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 use rwf::{Date, Primitive, Real, Time};
 use std::borrow::Cow;
-use std::mem::take;
+use std::mem::replace;
 use std::sync::Arc;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Which rows have a value; those behind the last one have none.
-#[derive(Debug)]
-struct Valid(BooleanBufferBuilder);
-
-impl Default for Valid {
-    fn default() -> Self {
-        Self(BooleanBufferBuilder::new(0))
-    }
-}
+/// Rows that have a value, a bit each; those behind the last one have none.
+#[derive(Debug, Default)]
+struct Valid(Vec<u64>);
 
 impl Valid {
     /// Row `row` has a value, all others since the last one have none.
+    #[inline]
     fn set(&mut self, row: usize) {
-        self.0.append_n(row.saturating_sub(self.0.len()), false);
-        self.0.append(true);
+        let word = row / 64;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (row % 64);
     }
 
     fn finish(&mut self, rows: usize) -> NullBuffer {
-        self.0.append_n(rows.saturating_sub(self.0.len()), false);
-        NullBuffer::new(self.0.finish())
+        self.0.resize(rows.div_ceil(64), 0);
+        // The next batch is about as long.
+        let next = Vec::with_capacity(self.0.len());
+        NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(replace(&mut self.0, next)), 0, rows))
     }
 }
 
@@ -62,9 +62,12 @@ impl Texts {
 
     fn parts(&mut self, rows: usize) -> (OffsetBuffer<i32>, Vec<u8>, NullBuffer) {
         self.ends.resize(rows, self.bytes.len() as i32);
-        let mut offsets = vec![0];
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
         offsets.append(&mut self.ends);
-        (OffsetBuffer::new(offsets.into()), take(&mut self.bytes), self.valid.finish(rows))
+        let next = Vec::with_capacity(self.bytes.len());
+        let bytes = replace(&mut self.bytes, next);
+        (OffsetBuffer::new(offsets.into()), bytes, self.valid.finish(rows))
     }
 
     /// All rows as texts.
@@ -95,8 +98,11 @@ impl<T> Default for Numbers<T> {
 
 impl<T: Copy + Default> Numbers<T> {
     /// Sets the value of a row behind those that have one.
+    #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {
-        self.values.resize(row, T::default());
+        if row != self.values.len() {
+            self.values.resize(row, T::default());
+        }
         self.values.push(value);
         self.valid.set(row);
     }
@@ -104,7 +110,7 @@ impl<T: Copy + Default> Numbers<T> {
     /// All rows.
     pub(crate) fn finish(&mut self, rows: usize) -> (Vec<T>, Option<NullBuffer>) {
         self.values.resize(rows, T::default());
-        (take(&mut self.values), Some(self.valid.finish(rows)))
+        (replace(&mut self.values, Vec::with_capacity(rows)), Some(self.valid.finish(rows)))
     }
 }
 

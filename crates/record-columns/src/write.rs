@@ -1,7 +1,7 @@
 //! Files of tables.
 
 use crate::error::Error;
-use crate::table::{BATCH_ROWS, OWN};
+use crate::table::{BATCH_BYTES, OWN};
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{Schema, SchemaRef};
@@ -13,10 +13,15 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use std::io::Write;
 
+/// Rows of a row group of Parquet, and of a batch of Arrow.
+const GROUP_ROWS: usize = 1 << 17;
+/// Rows of a batch that goes into a row group: the values of so many stay in a processor's cache from their messages to their pages.
+const PART_ROWS: usize = 1 << 13;
+
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileForm {
-    /// Apache Parquet, packed with zstd; a row group a batch.
+    /// Apache Parquet, packed with zstd; some batches a row group.
     Parquet,
     /// Apache Arrow IPC, the file with its index at the end.
     Arrow,
@@ -28,6 +33,15 @@ impl FileForm {
         match self {
             Self::Parquet => "parquet",
             Self::Arrow => "arrow",
+        }
+    }
+
+    /// Rows of a batch.
+    #[must_use]
+    pub const fn batch_rows(self) -> usize {
+        match self {
+            Self::Parquet => PART_ROWS,
+            Self::Arrow => GROUP_ROWS,
         }
     }
 }
@@ -72,7 +86,9 @@ impl<W: Write + Send> TableWriter<W> {
         match &mut self.0 {
             Inner::Parquet(writer) => {
                 writer.write(batch)?;
-                writer.flush()?;
+                if writer.in_progress_rows() >= GROUP_ROWS || writer.in_progress_size() >= BATCH_BYTES {
+                    writer.flush()?;
+                }
             }
             Inner::Arrow(writer) => writer.write(batch)?,
         }
@@ -102,7 +118,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties, Error> {
     let builder = WriterProperties::builder()
         .set_created_by(concat!("quoteway ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-        .set_max_row_group_row_count(Some(2 * BATCH_ROWS))
+        .set_max_row_group_row_count(Some(2 * GROUP_ROWS))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_sorting_columns(Some(vec![sorted]))
         .set_column_statistics_enabled(ColumnPath::from("message"), EnabledStatistics::None)

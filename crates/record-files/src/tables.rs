@@ -197,15 +197,15 @@ impl Rows<'_> {
     }
 
     fn push_to(&mut self, part: Part, entry: &Entry<'_>, learned: &Learned, is_final: bool) -> Result<(), Refused> {
-        if !self.tables.contains_key(&part) {
+        let Some(table) = self.tables.get_mut(&part) else {
             let table = Table::new(part.domain, learned, self.dictionary, self.to.config, is_final);
             self.send(Order::Begin(part.clone(), table.schema()))?;
             self.tables.insert(part.clone(), table);
-        }
-        let Some(table) = self.tables.get_mut(&part) else { return Ok(()) };
+            return self.push_to(part, entry, learned, is_final);
+        };
         table.push(entry)?;
         self.count += 1;
-        if table.is_full() {
+        if table.is_full(self.to.form.batch_rows()) {
             let batch = table.take_batch()?;
             self.send(Order::Batch(part, batch))?;
         }

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a recording is looked at that has no new segment.
@@ -185,7 +186,7 @@ impl<'c> Sending<'c> {
             Err(_) if !self.config.folder.join(&segment.name).exists() => return Ok(Ok(None)),
             Err(error) => return Err(error.into()),
         };
-        let services: BTreeSet<Box<str>> = alone.items().into_iter().map(|item| item.service.clone()).collect();
+        let services: BTreeSet<Arc<str>> = alone.items().into_iter().map(|item| item.service.clone()).collect();
         let mut dictionary = None;
         for service in &services {
             dictionary = dictionary.or(dictionary_at(&alone, service, 0)?);

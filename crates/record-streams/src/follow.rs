@@ -6,6 +6,7 @@ use record::{Folder, Kind, Recording};
 use record_io::dictionary_at;
 use rwf::dictionary::Dictionary;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Makes messages of what a recording has behind a sequence number, as it comes.
 pub struct Follower {
@@ -124,7 +125,7 @@ impl Follower {
     }
 
     fn find_dictionary(&mut self, at: u64) -> Result<(), record::Error> {
-        let services: std::collections::BTreeSet<Box<str>> =
+        let services: std::collections::BTreeSet<Arc<str>> =
             self.recording.items().into_iter().map(|item| item.service.clone()).collect();
         for service in services {
             if let Some(dictionary) = dictionary_at(&self.recording, &service, at)? {

@@ -4,11 +4,16 @@
 //! `cargo bench -p record --bench write` prints them, `-- 20 10000` of 20 million updates of 10,000 items in place of 2 of 1,000, `-- 20 10000 /a/folder` keeps the
 //! recording there and the next time reads what is there, `long` has a number of 18 digits in each update, which makes it 74 bytes. The updates are quotes as a
 //! feed has them: two prices, their sizes, a volume and a time in milliseconds. Two million of them are made, and recorded again with later times where more are wanted.
+//! `unpacked` writes blocks as their records came; `opaque` besides in place of updates generic messages of 74 bytes that nobody looks into, of one buffer with another number
+//! each, as logs of messages are measured.
 //! The writer keeps up each 40 ms, as a recorder does.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
 
-use record::{Clock, Clocks, Folder, Item, Journal, JournalConfig, Kind, Player, Recorder, RecorderConfig, Recording};
+use record::{
+    Clock, Clocks, Folder, Item, Journal, JournalConfig, Kind, Player, Recorder, RecorderConfig, Recording,
+    UNPACKED_BYTES,
+};
 use rwf::container::FieldListEncoder;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::wire::Writer;
@@ -21,6 +26,8 @@ use std::time::{Duration, Instant};
 const MADE: u64 = 2_000_000;
 /// How often what was written is made to survive the process.
 const SYNC: Duration = Duration::from_millis(40);
+/// Bytes of a message that nobody looks into.
+const OPAQUE: usize = 74;
 /// Distance of two updates, nanoseconds.
 const STEP: u64 = 1_000;
 /// Images that are looked up.
@@ -124,19 +131,26 @@ fn hand_over(folder: &Path, updates: &[Vec<u8>]) {
     }
 }
 
-/// Writes so many updates in the order in which they were made.
-fn write(folder: &Path, updates: &[Vec<u8>], count: u64, items: u64) {
+/// Writes so many updates in the order in which they were made, or without any so many messages that are alike but for a number.
+fn write(folder: &Path, updates: &[Vec<u8>], count: u64, items: u64, is_unpacked: bool) {
     let store = Folder::to_write(folder).expect("a folder");
-    let mut journal = Journal::open(store, JournalConfig::default(), &mut Vec::new()).expect("a journal");
+    let config = JournalConfig { unpacked_bytes: is_unpacked.then_some(UNPACKED_BYTES), ..JournalConfig::default() };
+    let mut journal = Journal::open(store, config, &mut Vec::new()).expect("a journal");
     let known: Vec<u32> = (0..items).map(|n| journal.item(item(n))).collect();
     let clocks = |n: u64| Clocks { wall: BEGIN + n * STEP, mono: n * STEP, source: None };
     for (n, known) in (0..items).zip(&known) {
         journal.append(Kind::Refresh, Some(*known), clocks(0), &image(n, items));
     }
     let (started, mut synced) = (Instant::now(), Instant::now());
+    let mut opaque = [0; OPAQUE];
     for n in 0..count {
-        let body = &updates[(n % updates.len() as u64) as usize];
-        journal.append(Kind::Update, Some(known[(n % items) as usize]), clocks(n), body);
+        let known = Some(known[(n % items) as usize]);
+        if updates.is_empty() {
+            opaque[..8].copy_from_slice(&n.to_le_bytes());
+            journal.append(Kind::Generic, known, clocks(n), &opaque);
+        } else {
+            journal.append(Kind::Update, known, clocks(n), &updates[(n % updates.len() as u64) as usize]);
+        }
         if n % 1_024 == 0 && synced.elapsed() >= SYNC {
             journal.keep_up(clocks(n));
             synced = Instant::now();
@@ -211,13 +225,15 @@ fn main() {
         named.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("record-bench-{}", std::process::id())));
     let (count, items) = (argument(0).map_or(MADE, |millions| millions * 1_000_000), argument(1).unwrap_or(1_000));
     let is_there = folder.is_dir();
-    let is_long = std::env::args().any(|argument| argument == "long");
-    let updates: Vec<Vec<u8>> =
-        if is_there { Vec::new() } else { (0..count.min(MADE)).map(|n| update(n, items, is_long)).collect() };
+    let says = |word: &str| std::env::args().any(|argument| argument == word);
+    let (is_long, is_opaque) = (says("long"), says("opaque"));
+    let made = if is_there || is_opaque { 0 } else { count.min(MADE) };
+    let updates: Vec<Vec<u8>> = (0..made).map(|n| update(n, items, is_long)).collect();
     if !is_there {
         let raw: usize = updates.iter().map(Vec::len).sum();
-        println!("{count} updates of {:.1} bytes, {items} items", raw as f64 / updates.len() as f64);
-        write(&folder, &updates, count, items);
+        let len = if is_opaque { OPAQUE as f64 } else { raw as f64 / updates.len() as f64 };
+        println!("{count} messages of {len:.1} bytes, {items} items");
+        write(&folder, &updates, count, items, is_opaque || says("unpacked"));
     }
     let started = Instant::now();
     let recording = Recording::open(Folder::to_read(&folder)).expect("a recording");
@@ -234,6 +250,9 @@ fn main() {
         return;
     }
     std::fs::remove_dir_all(&folder).expect("it is ours");
+    if is_opaque {
+        return;
+    }
     hand_over(&folder, &updates[..updates.len().min(HANDED as usize)]);
     std::fs::remove_dir_all(&folder).expect("it is ours");
 }

@@ -26,7 +26,7 @@ impl Ahead {
         let (give, done) = sync_channel(1);
         let work = move || {
             for (kind, payload) in received {
-                if give.send(decode_block(kind, &payload)).is_err() {
+                if give.send(decode_block(kind, payload)).is_err() {
                     return;
                 }
             }

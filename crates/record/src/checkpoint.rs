@@ -52,12 +52,15 @@ impl Images {
     pub(crate) fn frame(&self) -> (Vec<u8>, usize) {
         let (mut directory, mut data) = (Vec::new(), Vec::new());
         let (mut from, mut begin, mut slices) = (0, 0, 0u32);
+        // Without memory for it, images stand there unpacked.
+        let mut packer = zstd::bulk::Compressor::new(LEVEL).ok();
         for (at, end) in self.ends.iter().enumerate() {
             if *end - begin < SLICE && at + 1 < self.ends.len() {
                 continue;
             }
             let raw = &self.payload[begin..*end];
-            let packed = zstd::bulk::compress(raw, LEVEL).ok().filter(|packed| packed.len() < raw.len());
+            let packed = packer.as_mut().and_then(|packer| packer.compress(raw).ok());
+            let packed = packed.filter(|packed| packed.len() < raw.len());
             let kept = packed.as_deref().unwrap_or(raw);
             let numbers =
                 [self.numbers[from], (at + 1 - from) as u32, raw.len() as u32, kept.len() as u32, checksum(&[kept])];

@@ -5,11 +5,12 @@ use crate::block::decode::Block;
 use crate::block::encode::Effort;
 use crate::checkpoint::{Images, read_images};
 use crate::error::{Damage, Error};
-use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, VERSION, put_packed};
+use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, PACKED_VERSION, put_packed};
 use crate::index::{BlockPlace, ImagesPlace, Index, put_items};
 use crate::packing::{BlockMaker, Rows};
 use crate::reader::{Recording, name_of};
-use crate::segment::{Segment, put_row};
+use crate::row::put_row;
+use crate::segment::Segment;
 use crate::store::{Store, segment_name};
 
 /// Records of a block: more do not pack better, and take longer to read one of.
@@ -92,8 +93,13 @@ fn make<S: Store>(store: &S, segment: &Segment) -> Result<Result<Vec<u8>, Left>,
         BlockMaker::new(Effort::COMPACT, SLICE_RECORDS).map_err(Error::store(&segment.name, "making the packer"))?;
     let index = Index { items: segment.index.items.clone(), gaps: segment.index.gaps.clone(), ..Index::default() };
     let rows = Rows { first: segment.head.first, ..Rows::default() };
-    let mut out =
-        Made { out: FileHead { version: VERSION, ..segment.head }.encode().to_vec(), index, maker, rows, ended: None };
+    let mut out = Made {
+        out: FileHead { version: PACKED_VERSION, ..segment.head }.encode().to_vec(),
+        index,
+        maker,
+        rows,
+        ended: None,
+    };
     debug_assert_eq!(out.out.len(), FILE_HEAD_LEN);
     out.index.counts = segment.index.counts;
     out.ended = Some(segment.head.before).filter(|before| *before > 0);
@@ -132,7 +138,7 @@ fn make<S: Store>(store: &S, segment: &Segment) -> Result<Result<Vec<u8>, Left>,
         out.images(store, segment, checkpoint)?;
     }
     let len = out.out.len() as u64;
-    crate::segment::put_end(VERSION, &out.index, len, &mut out.out);
+    crate::segment::put_end(PACKED_VERSION, &out.index, len, &mut out.out);
     Ok(if is_same(store, segment, &out)? { Ok(out.out) } else { Err(Left::Damaged) })
 }
 

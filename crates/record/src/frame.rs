@@ -3,8 +3,10 @@
 use crate::bytes::{Input, checksum};
 use std::borrow::Cow;
 
-/// The newest version of the format, which is written; older ones are read.
-pub(crate) const VERSION: u16 = 3;
+/// The newest version of the format; older ones are read.
+pub(crate) const VERSION: u16 = 4;
+/// The version of segments without blocks that are not packed, which older programs read as well.
+pub(crate) const PACKED_VERSION: u16 = 3;
 /// The first version whose index tells items by ranges.
 pub(crate) const RANGES_FROM: u16 = 3;
 /// Beginning of every file: no text, and changed by whoever takes it for one.
@@ -42,6 +44,8 @@ pub(crate) enum FrameKind {
     Sliced = 7,
     /// A checkpoint in slices by items.
     SlicedImages = 8,
+    /// Records as they came, in a segment.
+    Raw = 9,
 }
 
 impl FrameKind {
@@ -55,13 +59,14 @@ impl FrameKind {
             6 => Self::Rows,
             7 => Self::Sliced,
             8 => Self::SlicedImages,
+            9 => Self::Raw,
             _ => return None,
         })
     }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Block | Self::Sliced => "block",
+            Self::Block | Self::Sliced | Self::Raw => "block",
             Self::Items => "table of items",
             Self::Images | Self::SlicedImages => "checkpoint",
             Self::Index => "index",
@@ -154,13 +159,18 @@ pub(crate) fn put_packed(kind: FrameKind, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 fn put(kind: FrameKind, flags: u8, payload: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
+    put_head(kind, flags, &[payload], out);
+    out.extend_from_slice(payload);
+}
+
+/// Appends the head of a frame whose payload is in pieces.
+pub(crate) fn put_head(kind: FrameKind, flags: u8, payload: &[&[u8]], out: &mut Vec<u8>) {
+    let (start, len) = (out.len(), payload.iter().map(|piece| piece.len()).sum::<usize>());
     out.extend_from_slice(&[kind as u8, flags, 0, 0]);
-    out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    out.extend_from_slice(&checksum(&[payload]).to_le_bytes());
+    out.extend_from_slice(&(len as u32).to_le_bytes());
+    out.extend_from_slice(&checksum(payload).to_le_bytes());
     let check = checksum(&[&out[start..]]);
     out.extend_from_slice(&check.to_le_bytes());
-    out.extend_from_slice(payload);
 }
 
 /// The head of a frame.
@@ -236,8 +246,8 @@ mod tests {
         assert_eq!(FileHead::decode(b"PAR1"), Err(HeadFault::Foreign));
         assert_eq!(FileHead::decode(&bytes[..30]), Err(HeadFault::Damaged));
         let mut other = bytes;
-        other[8] = 4;
-        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(4)));
+        other[8] = 5;
+        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(5)));
         for at in 10..FILE_HEAD_LEN {
             let mut wrong = bytes;
             wrong[at] ^= 1;

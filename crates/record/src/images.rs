@@ -87,16 +87,17 @@ fn message(held: &mut Held, body: &[u8]) {
     }
 }
 
-/// The image as refreshes without a stream; empty if it is not whole or no message can carry it.
-pub(crate) fn parts(image: &Image, domain: u8) -> Vec<Vec<u8>> {
+/// The image as refreshes without a stream; empty if it is not whole or no message can carry it. `room` is for messages on their way, and kept from image to
+/// image: clearing so much for each of many would take longer than all else.
+pub(crate) fn parts(image: &Image, domain: u8, room: &mut Vec<u8>) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     if !image.is_whole() {
         return all;
     }
-    let mut buf = vec![0; MESSAGE_ROOM];
+    room.resize(MESSAGE_ROOM, 0);
     let mut parts = image.parts(RefreshMsg::new(Domain(domain), 0), PART);
     while !parts.is_done() {
-        let mut writer = Writer::new(&mut buf);
+        let mut writer = Writer::new(room);
         if parts.write(&mut writer).is_err() {
             // A row that no message can carry: the next refresh of the source brings the item back.
             return Vec::new();

@@ -1,6 +1,7 @@
 //! What a segment has, and where: written at its end, made anew by a scan where it is missing.
 
-use crate::block::{Head, decode, slices};
+use crate::block::decode::{self, Block};
+use crate::block::{Head, slices};
 use crate::bytes::{Input, put_counted, put_varint};
 use crate::frame::{FrameKind, RANGES_FROM};
 use crate::item_set::ItemSet;
@@ -34,6 +35,16 @@ impl BlockPlace {
         let items = items.into_iter().collect();
         let (first, count, raw) = (head.first, u64::from(head.count), u64::from(head.raw));
         Some(Self { offset, len: block.len(), first, count, raw, begin: head.begin(), end: head.end, items })
+    }
+
+    /// Of a block whose frame has a payload of so many bytes, by its records, which all were read.
+    pub(crate) fn of_records(offset: u64, len: usize, block: &Block) -> Self {
+        let Head { first, count, raw, end, .. } = block.head;
+        let mut items: Vec<ItemNumber> = (0..block.len()).filter_map(|at| Some(block.place(at)?.0)).collect();
+        items.sort_unstable();
+        items.dedup();
+        let (count, raw, items) = (u64::from(count), u64::from(raw), items.into_iter().collect());
+        Self { offset, len, first, count, raw, begin: block.head.begin(), end, items }
     }
 
     /// The sequence number behind its last record.
@@ -91,7 +102,7 @@ const ENTRY_MIN: usize = 3;
 
 impl Index {
     /// Takes in which records a block has.
-    pub(crate) fn add_block(&mut self, place: BlockPlace, block: &decode::Block) {
+    pub(crate) fn add_block(&mut self, place: BlockPlace, block: &Block) {
         self.blocks.push(place);
         for record in block.records() {
             self.count(record.kind, record.body.len());
@@ -102,7 +113,7 @@ impl Index {
     }
 
     /// Takes the last block out again, which [`Self::add_block`] has taken in.
-    pub(crate) fn remove_last_block(&mut self, block: &decode::Block) {
+    pub(crate) fn remove_last_block(&mut self, block: &Block) {
         let Some(place) = self.blocks.pop() else { return };
         for record in block.records() {
             let count = &mut self.counts[record.kind as usize - 1];

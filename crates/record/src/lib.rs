@@ -45,6 +45,7 @@ mod play;
 mod reader;
 mod record;
 mod recorder;
+mod row;
 mod segment;
 mod state;
 mod steer;
@@ -54,7 +55,7 @@ pub mod when;
 pub use compact::{Compacted, Left, compact};
 pub use error::{Damage, Error};
 pub use index::Count;
-pub use journal::{Journal, JournalConfig, JournalCounters, MESSAGE_MAX};
+pub use journal::{Journal, JournalConfig, JournalCounters, MESSAGE_MAX, UNPACKED_BYTES};
 pub use merge::{Event, Merge, MergedItem, Shown};
 pub use play::{By, Play, Player, PlayerItem};
 pub use reader::{Cursor, Entry, ImageAt, Info, Recording, SegmentInfo};
@@ -63,4 +64,4 @@ pub use recorder::{Clock, Handover, ItemId, Recorder, RecorderConfig, RecorderSt
 pub use steer::{
     KNOWN_ORDERS, NoOrder, NotDone, Order, Overview, Pace, PlayedGap, Standing, State as ReplayState, Steering,
 };
-pub use store::{Folder, Memory, Store, Synchronise};
+pub use store::{Append, Folder, Memory, Store, Synchronise};

@@ -1,15 +1,19 @@
-//! Rows become blocks: in a thread beside the writer once a recording has a full block, so that messages come in while the block before is packed.
+//! Rows become blocks: in a thread beside the writer once a recording has a full block, so that messages come in while the block before is packed, or written as it came.
 //!
 //! The same rows become the same block in either place.
 
 use crate::block::Head;
 use crate::block::encode::{Effort, Encoder};
+use crate::block::raw::RAW_HEAD;
 use crate::block::slices::{Slicer, Waiting};
 use crate::bytes::Input;
 use crate::checkpoint::Images;
-use crate::frame::{FrameKind, put_frame};
+use crate::frame::{FrameKind, put_frame, put_head};
 use crate::index::BlockPlace;
-use crate::segment::read_row;
+use crate::item_set::ItemSet;
+use crate::record::ItemNumber;
+use crate::row::read_row;
+use crate::store::Append;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -37,13 +41,67 @@ impl Rows {
     }
 }
 
-/// What is to be packed.
+/// Appends the frame of a block of rows up to where the rows themselves stand; `before` is the latest wall clock before them, if there was one. Gives the block's
+/// place, as if `out` stood at 0; `None` if there are no rows.
+fn put_unpacked(rows: &Rows, before: Option<u64>, out: &mut Vec<u8>) -> Option<BlockPlace> {
+    let (before, offset) = (before.unwrap_or(rows.wall), out.len() as u64);
+    let (mut input, mut count, mut end) = (Input::new(&rows.bytes), 0, before);
+    let mut items: Vec<ItemNumber> = Vec::new();
+    // A block that was written as rows is read as rows; were it not, the block would lack them, and its place tells.
+    while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
+        count += 1;
+        end = end.max(row.clocks.wall);
+        if items.last() != Some(&row.item) {
+            items.push(row.item);
+        }
+    }
+    if count == 0 {
+        return None;
+    }
+    items.sort_unstable();
+    items.dedup();
+    let items: ItemSet = items.into_iter().collect();
+    let mut head = [0; RAW_HEAD];
+    head[..8].copy_from_slice(&rows.first.to_le_bytes());
+    head[8..].copy_from_slice(&before.to_le_bytes());
+    put_head(FrameKind::Raw, 0, &[&head, &rows.bytes], out);
+    out.extend_from_slice(&head);
+    Some(BlockPlace {
+        offset,
+        len: RAW_HEAD + rows.bytes.len(),
+        first: rows.first,
+        count,
+        raw: rows.raw as u64,
+        begin: rows.wall.max(before),
+        end,
+        items,
+    })
+}
+
+/// Rows that are to become a block.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) rows: Rows,
     /// The latest wall clock before the first row, if there was one.
     pub(crate) before: Option<u64>,
     pub(crate) images: Option<Images>,
+    /// The rows are not to be packed.
+    pub(crate) unpacked: Option<Unpacked>,
+}
+
+/// The way of a block of rows as they came into its segment.
+pub(crate) struct Unpacked {
+    /// The frame of the items that the segment lacks, and how many it has then.
+    pub(crate) items: Vec<u8>,
+    pub(crate) known: usize,
+    /// Writes the frames; without it, who gave the job does.
+    pub(crate) append: Option<Append>,
+}
+
+impl std::fmt::Debug for Unpacked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unpacked").field("known", &self.known).finish_non_exhaustive()
+    }
 }
 
 /// Frames for a segment.
@@ -52,10 +110,21 @@ pub(crate) struct Packed {
     /// The rows, to be told of if the frames find no room.
     pub(crate) rows: Rows,
     pub(crate) block: Vec<u8>,
-    /// Place of the block, as if its frame stood at 0.
+    /// Place of the block, as if `block` stood at 0.
     pub(crate) place: Option<BlockPlace>,
+    /// The rows themselves are to stand behind `block`.
+    pub(crate) raw: Option<Raw>,
     /// The checkpoint, its frame, and the bytes of its payload there.
     pub(crate) images: Option<(Images, Vec<u8>, usize)>,
+}
+
+/// Of a block that is not packed.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    /// Items that the segment has with it.
+    pub(crate) known: usize,
+    /// The outcome of its writing; none: it is still to be written.
+    pub(crate) written: Option<std::io::Result<()>>,
 }
 
 /// Makes blocks of rows.
@@ -83,7 +152,7 @@ impl BlockMaker {
         waiting.clear();
         payload.clear();
         let mut input = Input::new(&rows.bytes);
-        // What was written as rows is read as rows; were it not, the block would lack them, and its place tells.
+        // A block that was written as rows is read as rows; were it not, the block would lack them, and its place tells.
         while !input.is_empty() {
             let at = (rows.bytes.len() - input.len()) as u32;
             let Some(row) = read_row(&mut input) else { break };
@@ -128,14 +197,22 @@ impl BlockMaker {
 }
 
 fn pack(maker: &mut BlockMaker, job: Job) -> Packed {
-    let Job { rows, before, images } = job;
+    let Job { rows, before, images, unpacked } = job;
     let mut block = Vec::new();
-    let place = maker.make(&rows, before, &mut block);
+    let (place, raw) = match unpacked {
+        None => (maker.make(&rows, before, &mut block), None),
+        Some(Unpacked { items, known, append }) => {
+            block = items;
+            let place = put_unpacked(&rows, before, &mut block);
+            let written = append.map(|append| append(&[&block, &rows.bytes]));
+            (place, Some(Raw { known, written }))
+        }
+    };
     let images = images.map(|images| {
         let (frame, len) = images.frame();
         (images, frame, len)
     });
-    Packed { rows, block, place, images }
+    Packed { rows, block, place, raw, images }
 }
 
 /// Who packs.
@@ -154,6 +231,8 @@ pub(crate) struct Thread {
     handle: Option<JoinHandle<()>>,
     /// A block is on its way.
     is_busy: bool,
+    /// Written there.
+    is_writing: bool,
 }
 
 impl Drop for Thread {
@@ -179,6 +258,7 @@ impl Packer {
         match self {
             Self::Here(maker) => Err(Box::new(pack(maker, job))),
             Self::Beside(thread) => {
+                thread.is_writing = job.unpacked.as_ref().is_some_and(|unpacked| unpacked.append.is_some());
                 thread.is_busy = thread.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
                 Ok(())
             }
@@ -199,6 +279,11 @@ impl Packer {
     /// Whether something was given away that has not been waited for.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Beside(thread) if thread.is_busy)
+    }
+
+    /// Whether what was given away is written there: nobody else may touch the segment's file before it is waited for.
+    pub(crate) fn is_writing(&self) -> bool {
+        matches!(self, Self::Beside(thread) if thread.is_busy && thread.is_writing)
     }
 
     /// The frames of what was given away; `None`: nothing was, or the thread has failed.
@@ -232,7 +317,13 @@ impl Packer {
             }
         };
         if let Ok(thread) = std::thread::Builder::new().name("record-packing".to_owned()).spawn(work) {
-            *self = Self::Beside(Thread { jobs: Some(jobs), done, handle: Some(thread), is_busy: false });
+            *self = Self::Beside(Thread {
+                jobs: Some(jobs),
+                done,
+                handle: Some(thread),
+                is_busy: false,
+                is_writing: false,
+            });
         }
     }
 }

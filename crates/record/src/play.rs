@@ -186,7 +186,7 @@ impl<'a, S: Store> Player<'a, S> {
     /// An item's image as refreshes without a stream, complete or empty.
     pub fn parts(&self, item: PlayerItem) -> Vec<Vec<u8>> {
         let domain = self.items.get(item.0 as usize).map_or(0, |item| item.domain);
-        self.image(item).map_or_else(Vec::new, |image| parts(image, domain))
+        self.image(item).map_or_else(Vec::new, |image| parts(image, domain, &mut Vec::new()))
     }
 
     /// The time that it has come to, by the clock that it goes by.

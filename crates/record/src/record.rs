@@ -1,6 +1,7 @@
 //! What is recorded: messages of items and of the service, with three clocks, and gaps.
 
 use crate::bytes::Input;
+use std::sync::Arc;
 
 /// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,15 +76,15 @@ pub struct Clocks {
     pub source: Option<u64>,
 }
 
-/// An item, or with an empty name the service itself.
+/// An item, or with an empty name the service itself. Its names are shared, so that who has seen one knows it again by where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Item {
     /// Name of its service.
-    pub service: Box<str>,
+    pub service: Arc<str>,
     /// Number of its domain, as in RWF.
     pub domain: u8,
     /// Name of the item.
-    pub name: Box<str>,
+    pub name: Arc<str>,
 }
 
 /// Number of an item within a segment; 0 is none.

@@ -3,13 +3,15 @@
 
 use crate::block::decode::{self, Block};
 use crate::block::encode::{Effort, Encoder};
+use crate::block::raw;
 use crate::block::slices::{self, PLACE_LEN, Sliced};
-use crate::bytes::{Input, put_counted, put_varint};
+use crate::bytes::Input;
 use crate::checkpoint::{self, SlicedImages, read_images};
 use crate::error::{Damage, Error};
 use crate::frame::{FILE_HEAD_LEN, FRAME_HEAD_LEN, FileHead, FrameHead, FrameKind, HeadFault, VERSION, put_frame};
 use crate::index::{BlockPlace, ImagesPlace, Index, read_items};
-use crate::record::{Clocks, Item, ItemNumber, Kind};
+use crate::record::{Item, ItemNumber};
+use crate::row::read_row;
 use crate::store::{Store, segment_name, tail_name};
 use std::borrow::Cow;
 
@@ -19,8 +21,6 @@ const END_LEN: usize = FRAME_HEAD_LEN + 8;
 const SEARCH: usize = 1 << 20;
 /// Bytes of a sliced block that are read in search of its directory: enough for 64 slices.
 const DIRECTORY_READ: usize = crate::block::HEAD_LEN + 64 * PLACE_LEN;
-/// Bytes of a record in a tail at most, without its message.
-const ROW_MAX: usize = 1 + 5 + 25 + 10;
 /// The offset of a block that is in no file: what was in the tail.
 pub(crate) const IN_MEMORY: u64 = u64::MAX;
 
@@ -165,8 +165,12 @@ impl Segment {
 
     fn take_frame(&mut self, offset: u64, head: FrameHead, payload: &[u8]) -> Option<()> {
         match head.kind {
+            FrameKind::Raw => {
+                let block = raw::decode(payload.to_vec(), None)?;
+                self.index.add_block(BlockPlace::of_records(offset, head.len, &block), &block);
+            }
             FrameKind::Block | FrameKind::Sliced => {
-                let block = decode_block(head.kind, payload)?;
+                let block = decode_packed(head.kind, payload)?;
                 let place = BlockPlace { len: head.len, ..BlockPlace::of(offset, head.kind, payload)? };
                 self.index.add_block(place, &block);
             }
@@ -230,15 +234,15 @@ impl Segment {
             return Ok(self.tail.clone().map(|tail| (FrameKind::Block, tail)));
         }
         let bytes = self.read(store, offset, FRAME_HEAD_LEN + len.min(crate::frame::PAYLOAD_MAX))?;
-        let payload = FrameHead::decode(&bytes)
-            .and_then(|head| Some((head.kind, head.payload(&bytes[FRAME_HEAD_LEN..])?.into_owned())));
-        Ok(payload)
+        let payload =
+            FrameHead::decode(&bytes).and_then(|head| Some((head.kind, head.payload(&bytes[FRAME_HEAD_LEN..])?)));
+        Ok(payload.map(|(kind, payload)| (kind, payload.into_owned())))
     }
 
     /// A block; `None` if it is damaged.
     pub(crate) fn block(&self, store: &impl Store, place: &BlockPlace) -> Result<Option<Block>, Error> {
         let payload = self.block_payload(store, place)?;
-        let block = payload.and_then(|(kind, payload)| decode_block(kind, &payload));
+        let block = payload.and_then(|(kind, payload)| decode_block(kind, payload));
         Ok(block.filter(|block| is_whole(block, place)))
     }
 
@@ -266,6 +270,11 @@ impl Segment {
         match kind {
             FrameKind::Sliced => {
                 let block = self.sliced_block_of(store, place, item, start)?;
+                Ok(block.filter(|block| is_of(block, place)))
+            }
+            FrameKind::Raw => {
+                let payload = self.payload(store, place.offset, place.len)?;
+                let block = payload.and_then(|(_, payload)| raw::decode(payload, Some(item)));
                 Ok(block.filter(|block| is_of(block, place)))
             }
             FrameKind::Block => {
@@ -364,7 +373,14 @@ pub(crate) fn is_whole(block: &Block, place: &BlockPlace) -> bool {
 }
 
 /// A block out of the payload of its frame; `None` if it is damaged, or none.
-pub(crate) fn decode_block(kind: FrameKind, payload: &[u8]) -> Option<Block> {
+pub(crate) fn decode_block(kind: FrameKind, payload: Vec<u8>) -> Option<Block> {
+    match kind {
+        FrameKind::Raw => raw::decode(payload, None),
+        kind => decode_packed(kind, &payload),
+    }
+}
+
+fn decode_packed(kind: FrameKind, payload: &[u8]) -> Option<Block> {
     match kind {
         FrameKind::Block => decode::decode(payload),
         FrameKind::Sliced => slices::decode(payload),
@@ -381,44 +397,11 @@ fn unpacked_images(kind: FrameKind, payload: Cow<'_, [u8]>) -> Option<Cow<'_, [u
     }
 }
 
-/// A record as it stands in a tail.
-#[derive(Debug)]
-pub(crate) struct Row<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) item: ItemNumber,
-    pub(crate) clocks: Clocks,
-    pub(crate) body: &'a [u8],
-}
-
 #[derive(Debug, Default)]
 struct Tail {
     items: Vec<(ItemNumber, Vec<Item>)>,
     /// Rows one behind the other, and the sequence number of the first, as they were written together.
     rows: Vec<(u64, Vec<u8>)>,
-}
-
-/// Appends a record as it stands in a tail.
-#[inline]
-pub(crate) fn put_row(kind: Kind, item: ItemNumber, clocks: Clocks, body: &[u8], out: &mut Vec<u8>) {
-    out.reserve(ROW_MAX + body.len());
-    out.push(kind as u8);
-    put_varint(out, u64::from(item));
-    let mut fixed = [0; 25];
-    fixed[..8].copy_from_slice(&clocks.wall.to_le_bytes());
-    fixed[8..16].copy_from_slice(&clocks.mono.to_le_bytes());
-    fixed[16] = u8::from(clocks.source.is_some());
-    fixed[17..].copy_from_slice(&clocks.source.unwrap_or(0).to_le_bytes());
-    out.extend_from_slice(&fixed);
-    put_counted(out, body);
-}
-
-/// Reads a record as it stands in a tail; `None`: it is none.
-#[inline]
-pub(crate) fn read_row<'a>(input: &mut Input<'a>) -> Option<Row<'a>> {
-    let (kind, item) = (Kind::of(input.u8()?)?, u32::try_from(input.varint()?).ok()?);
-    let (wall, mono, has_source, source) = (input.u64()?, input.u64()?, input.u8()?, input.u64()?);
-    let clocks = Clocks { wall, mono, source: (has_source != 0).then_some(source) };
-    Some(Row { kind, item, clocks, body: input.counted()? })
 }
 
 /// The rows of the tail of a segment, up to where it is cut.

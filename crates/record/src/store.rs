@@ -22,6 +22,9 @@ const LOCK: &str = "recording.lock";
 /// Synchronises a file: see [`Store::synchroniser`].
 pub type Synchronise = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
+/// Adds bytes at the end of a file, piece by piece: see [`Store::appender`].
+pub type Append = Box<dyn FnOnce(&[&[u8]]) -> io::Result<()> + Send>;
+
 /// A folder of files, by name.
 pub trait Store {
     /// Name of the store, for messages.
@@ -62,6 +65,14 @@ pub trait Store {
     /// # Errors
     /// The file cannot be had.
     fn synchroniser(&mut self, _name: &str) -> io::Result<Option<Synchronise>> {
+        Ok(None)
+    }
+
+    /// Does what [`Store::append`] does, once and from any thread, while nothing else is added to the file. `None`: this store has no other way than that.
+    ///
+    /// # Errors
+    /// The file cannot be had.
+    fn appender(&mut self, _name: &str) -> io::Result<Option<Append>> {
         Ok(None)
     }
 
@@ -249,6 +260,11 @@ impl Store for Folder {
     fn synchroniser(&mut self, name: &str) -> io::Result<Option<Synchronise>> {
         let file = self.file(name)?.try_clone()?;
         Ok(Some(Box::new(move || file.sync_data())))
+    }
+
+    fn appender(&mut self, name: &str) -> io::Result<Option<Append>> {
+        let mut file = self.file(name)?.try_clone()?;
+        Ok(Some(Box::new(move |pieces| pieces.iter().try_for_each(|piece| file.write_all(piece)))))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {

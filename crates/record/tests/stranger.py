@@ -267,6 +267,13 @@ def read_rows(payload):
         sequence += 1
 
 
+def read_raw(payload):
+    time = int.from_bytes(payload[8:16], "little")
+    for sequence, kind, item, wall, mono, source, message in read_rows(payload[:8] + payload[16:]):
+        time = max(time, wall)
+        yield sequence, time, kind, item, wall, mono, source, message
+
+
 def read_index(payload, version):
     """Of each block where it is and which items it has, and of each checkpoint likewise."""
     items = {}
@@ -301,15 +308,15 @@ def read_index(payload, version):
 def read_segment(path):
     with open(path, "rb") as file:
         data = file.read()
-    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] in (b"\1\0", b"\2\0", b"\3\0") and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
+    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] in (b"\1\0", b"\2\0", b"\3\0", b"\4\0") and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
     items, following = {}, int.from_bytes(data[32:40], "little")
     time = int.from_bytes(data[48:56], "little")
     is_finished = False
     blocks = []
     for kind, payload in frames(data, 64):
-        if kind in (1, 7):
+        if kind in (1, 7, 9):
             begin, has = following, set()
-            for record in read_block(payload) if kind == 1 else read_sliced(payload):
+            for record in {1: read_block, 7: read_sliced, 9: read_raw}[kind](payload):
                 following, time = record[0] + 1, record[1]
                 has.add(record[3])
                 yield record, items

@@ -11,6 +11,7 @@ use rwf::rdm::request::Payload;
 use rwf::wire::Writer;
 use rwf::{DataState, State, StateCode, StreamState, peek};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Directory messages and parts of dictionaries that a session may hold until its first item, bytes.
 const HELD_MAX: usize = 64 << 20;
@@ -91,7 +92,7 @@ impl Sessions {
 struct Stream {
     domain: Domain,
     service: Option<u16>,
-    name: Box<str>,
+    name: Arc<str>,
     /// Whether a message of it was recorded.
     is_recorded: bool,
 }
@@ -102,7 +103,7 @@ pub(super) struct Session {
     number: usize,
     /// Streams of items, by who sends their messages and number.
     streams: BTreeMap<(Side, i32), Stream>,
-    services: HashMap<u16, Box<str>>,
+    services: HashMap<u16, Arc<str>>,
     /// Services that are recorded, and how they are known in the directory.
     recorded: Vec<ServiceWatch>,
     /// What was heard of the directory, for services of which no item has come yet.
@@ -367,7 +368,7 @@ fn of_service(service: &str, domain: Domain, name: &str) -> Item {
 }
 
 /// Whether a message of the directory tells of a service: by name, or by its number where that is known.
-fn is_about(name: &str, services: &[Service], known: &HashMap<u16, Box<str>>) -> bool {
+fn is_about(name: &str, services: &[Service], known: &HashMap<u16, Arc<str>>) -> bool {
     services
         .iter()
         .any(|service| service.name() == Some(name) || known.get(&service.id).is_some_and(|known| **known == *name))

@@ -11,6 +11,7 @@ use rwf::rdm::directory::{Action, Info, Part, Refresh, Service, ServiceState, fi
 use rwf::wire::Writer;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often progress is told.
@@ -26,7 +27,7 @@ pub(super) struct Sink<'d> {
     dictionary: &'d Dictionary,
     items: HashMap<Item, u32>,
     /// Services that have a directory.
-    services: HashSet<Box<str>>,
+    services: HashSet<Arc<str>>,
     buffer: Vec<u8>,
     count: u64,
     calls: u64,

@@ -4,7 +4,7 @@ use super::alive::Alive;
 use super::player::{Play, Player};
 use super::recorder::{Recorder, RecorderConfig};
 use super::rules::Rules;
-use super::{Key, SECOND, former};
+use super::{Key, SECOND, Standing, former};
 use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
@@ -278,6 +278,19 @@ impl<R: Reach + Display> Delayed<R> {
             self.removed = removed;
         }
         Ok(is_more)
+    }
+
+    /// How the journal stands at this wall clock; of items and who watches them the publisher knows.
+    pub(super) fn standing(&self, wall: u64) -> Standing {
+        let oldest = self.players.iter().filter_map(|(_, player)| player.oldest()).min();
+        Standing {
+            is_up: true,
+            written: self.recorder.written(),
+            removed: self.removed,
+            held_bytes: self.recorder.bytes(),
+            oldest_ns: oldest.map_or(0, |at| wall.saturating_sub(at)),
+            ..Standing::default()
+        }
     }
 
     /// Sends what there is for the source. Last of all in a turn.

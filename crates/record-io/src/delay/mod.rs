@@ -5,6 +5,8 @@
 //! every item is Suspect, and good again with the first good image behind it. A new life of the process synchronises before it plays anything: by that what was before it is
 //! known to be over. Time is an argument of both: wall clock in nanoseconds, since a journal outlives processes.
 
+use std::sync::Arc;
+
 mod alive;
 mod delayed;
 mod former;
@@ -12,12 +14,14 @@ mod on_demand;
 mod player;
 mod recorder;
 mod rules;
+mod standing;
 #[cfg(test)]
 mod tests;
 
 pub use delayed::{Delayed, DelayedConfig, Output, quality};
 pub use on_demand::{OnDemandConfig, serve};
 pub use rules::{Rule, RuleError, Rules, Selects, all_rules};
+pub use standing::Standing;
 
 /// An item of the service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +29,7 @@ pub struct Key {
     /// Number of its domain.
     pub domain: u8,
     /// Its name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
 }
 
 const SECOND: u64 = 1_000_000_000;

@@ -10,7 +10,7 @@
 
 use super::delayed::{Arrival, Delayed, DelayedConfig, Output, quality};
 use super::rules::{Rule, Rules};
-use super::{IMAGE_PART, Key, ROOM, SECOND, TURN};
+use super::{IMAGE_PART, Key, ROOM, SECOND, Standing, TURN};
 use net::tcp::{Close, ConnId, SocketOptions};
 use omm::provider::{Asked, Event, Provider, ProviderConfig, Upstream};
 use rssl::ServerConfig;
@@ -67,7 +67,7 @@ pub struct OnDemandConfig {
 }
 
 /// Serves until `stop`. `ready` is given the address to dial, and is waited for by whoever starts the server that dials; `source` says where the
-/// service is consumed, as soon as that is known, and is asked again until then.
+/// service is consumed, as soon as that is known, and is asked again until then. `report` is told each second how the service stands.
 ///
 /// A fault that ends the journal (a full disk, a folder that is another's) takes the service down, and is tried again.
 ///
@@ -78,7 +78,9 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
     source: &dyn Fn(Duration) -> Option<SocketAddr>,
+    report: &dyn Fn(&Standing),
 ) -> io::Result<()> {
+    report(&Standing::default());
     let (mut io, mut at) = listen(SocketAddr::from((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)))?;
     ready(at);
     let from = loop {
@@ -91,7 +93,8 @@ pub fn serve(
     };
     let name = &config.published_as;
     loop {
-        let Err(error) = publish(config, from, &mut io, stop) else { return Ok(()) };
+        let Err(error) = publish(config, from, &mut io, stop, report) else { return Ok(()) };
+        report(&Standing::default());
         tracing::error!("delay {name}: {error}; it is tried again in {} s", PAUSE.as_secs());
         // A server that dials sees the service go.
         drop(io);
@@ -113,15 +116,26 @@ fn listen(at: SocketAddr) -> io::Result<(RsslIo, SocketAddr)> {
 }
 
 /// Publishes until it is stopped, or the journal fails.
-fn publish(config: &OnDemandConfig, from: SocketAddr, io: &mut RsslIo, stop: &AtomicBool) -> io::Result<()> {
+fn publish(
+    config: &OnDemandConfig,
+    from: SocketAddr,
+    io: &mut RsslIo,
+    stop: &AtomicBool,
+    report: &dyn Fn(&Standing),
+) -> io::Result<()> {
     let of_journal = |error: io::Error| {
         io::Error::new(error.kind(), format!("the journal in {}: {error}", config.journal.display()))
     };
     let mut service = OnDemand::new(config, from).map_err(of_journal)?;
     let mut deadline = net::clock::now();
+    let mut report_at = deadline;
     while !stop.load(Ordering::Acquire) {
         let now = io.turn(Some(deadline), &mut service)?;
         let is_more = service.work(now, net::clock::wall(), io).map_err(of_journal)?;
+        if now >= report_at {
+            report_at = now + SECOND;
+            report(&service.standing(net::clock::wall()));
+        }
         deadline = if is_more { now } else { now + TURN };
     }
     Ok(())
@@ -159,6 +173,8 @@ struct Demand {
     sessions: BTreeMap<usize, Session>,
     wanted: HashMap<Key, Wanted>,
     fee_fields: Option<HashSet<i16>>,
+    /// Messages that were due, each stream counted.
+    published: u64,
     buf: Vec<u8>,
 }
 
@@ -204,6 +220,7 @@ impl OnDemand {
                 sessions: BTreeMap::new(),
                 wanted,
                 fee_fields: config.fee_fields.clone(),
+                published: 0,
                 buf: vec![0; ROOM],
             },
             items_max: config.items_max,
@@ -229,6 +246,17 @@ impl OnDemand {
         self.delayed.send(now, io);
         self.demand.send(now, io);
         Ok(is_more)
+    }
+
+    fn standing(&self, wall: u64) -> Standing {
+        let wanted = &self.demand.wanted;
+        Standing {
+            items: wanted.len() as u64,
+            watched: wanted.values().filter(|wanted| !wanted.watchers.is_empty()).count() as u64,
+            refused: self.refused,
+            published: self.demand.published,
+            ..self.delayed.standing(wall)
+        }
     }
 
     fn take_arrivals(&mut self) {
@@ -326,6 +354,7 @@ impl Demand {
     /// A stream is over.
     fn left(&mut self, now: u64, slot: usize, stream_id: i32) {
         let key = self.sessions.get_mut(&slot).and_then(|session| session.streams.remove(&stream_id));
+        // A stream that was refused, or an item that is over, is left once more by its client.
         let Some(key) = key else { return };
         let Some(wanted) = self.wanted.get_mut(&key) else { return };
         wanted.watchers.retain(|watcher| (watcher.slot, watcher.stream_id) != (slot, stream_id));
@@ -341,6 +370,7 @@ impl Demand {
 
     /// The source has the item no more. One of which nothing is due, or that nobody watches, is forgotten.
     fn ended_at_source(&mut self, key: &Key, is_due: bool) {
+        // Nobody has asked for the item since it was closed there.
         let Some(wanted) = self.wanted.get_mut(key) else { return };
         wanted.is_at_source = false;
         if wanted.watchers.is_empty() || !is_due && wanted.watchers.iter().all(|watcher| !watcher.is_answered) {
@@ -387,19 +417,14 @@ impl Demand {
             let mut parts = image.parts(RefreshMsg::new(Domain(key.domain), stream_id), IMAGE_PART);
             while !parts.is_done() {
                 let mut w = Writer::new(&mut self.buf);
-                if parts.write(&mut w).is_err() {
-                    break;
+                if let Err(error) = parts.write(&mut w) {
+                    // A stream that has no image cannot go on with updates.
+                    self.refuse_unwritten(to, key, error);
+                    return;
                 }
-                if let Ok(Msg::Refresh(refresh)) = Msg::decode(w.written()) {
-                    let perm_data = lock.or(refresh.perm_data);
-                    session.provider.refresh(&RefreshMsg {
-                        qos: Some(qos),
-                        perm_data,
-                        key: None,
-                        stream_id,
-                        ..refresh
-                    });
-                }
+                let Ok(Msg::Refresh(refresh)) = Msg::decode(w.written()) else { unreachable!("a refresh was written") };
+                let perm_data = lock.or(refresh.perm_data);
+                session.provider.refresh(&RefreshMsg { qos: Some(qos), perm_data, key: None, stream_id, ..refresh });
             }
         }
         self.given(key, to);
@@ -408,10 +433,12 @@ impl Demand {
     /// Tells that an item is there, and its data not yet: an image of what costs no fee, with the lock of the source's.
     fn announce_to(&mut self, to: &[(usize, i32)], key: &Key, image: &Image, delay: u64) {
         let mut w = Writer::new(&mut self.buf);
-        if image.parts(RefreshMsg::new(Domain(key.domain), 0), IMAGE_PART).write(&mut w).is_err() {
+        let mut parts = image.parts(RefreshMsg::new(Domain(key.domain), 0), IMAGE_PART);
+        if let Err(error) = parts.write(&mut w) {
+            self.refuse_unwritten(to, key, error);
             return;
         }
-        let Ok(Msg::Refresh(refresh)) = Msg::decode(w.written()) else { return };
+        let Ok(Msg::Refresh(refresh)) = Msg::decode(w.written()) else { unreachable!("a refresh was written") };
         let mut body = vec![0; refresh.body.len() + 16];
         let mut out = Writer::new(&mut body);
         let container = match refresh.container {
@@ -446,6 +473,17 @@ impl Demand {
         }
     }
 
+    /// An image that no message has room for is told to those who wait for it, and to the operator.
+    fn refuse_unwritten(&mut self, to: &[(usize, i32)], key: &Key, error: EncodeError) {
+        tracing::error!("delay: the image of {} cannot be written: {error}", key.name);
+        let text = "The image of this item cannot be written";
+        for &(slot, stream_id) in to {
+            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::ERROR, text);
+            self.left(net::clock::now(), slot, stream_id);
+            self.refuse(slot, stream_id, state);
+        }
+    }
+
     /// Tells those who have had nothing that there is no such item.
     fn refuse_unanswered(&mut self, key: &Key, state: State<'_>) {
         for (slot, stream_id) in self.unanswered(key) {
@@ -473,13 +511,16 @@ impl Demand {
 impl Output for Demand {
     fn image(&mut self, key: &Key, image: &Image, qos: Qos, lock: Option<&[u8]>) {
         let to = self.watchers(key);
+        self.published += to.len() as u64;
         if !to.is_empty() {
             self.image_to(&to, key, image, qos, lock);
         }
     }
 
     fn update(&mut self, key: &Key, update: &UpdateMsg<'_>) {
+        // The journal plays what was written down of items, also of those that nobody has asked for since: here and in `state`.
         let Some(wanted) = self.wanted.get(key) else { return };
+        self.published += wanted.watchers.len() as u64;
         for &Watcher { slot, stream_id, .. } in &wanted.watchers {
             if let Some(session) = self.sessions.get_mut(&slot) {
                 session.provider.update(&UpdateMsg { key: None, stream_id, ..update.clone() });
@@ -493,7 +534,9 @@ impl Output for Demand {
         let is_to_come = wanted.is_at_source && state.stream.is_final();
         let shown =
             if is_to_come { State { stream: StreamState::OPEN, data: DataState::SUSPECT, ..state } } else { state };
-        for (slot, stream_id) in self.watchers(key) {
+        let to = self.watchers(key);
+        self.published += to.len() as u64;
+        for (slot, stream_id) in to {
             if shown.stream.is_final() {
                 self.refuse(slot, stream_id, shown);
             } else if let Some(session) = self.sessions.get_mut(&slot) {
@@ -519,6 +562,7 @@ impl Handler for OnDemand {
         if self.delayed.message(now, conn, msg) {
             return self.take_arrivals();
         }
+        // A connection that was closed in this turn may still be reported: nothing is owed for it, here and in `closed`.
         let Some(session) = self.demand.sessions.get_mut(&conn.slot()).filter(|it| it.conn == conn) else { return };
         if let Some(Upstream::Post(post)) = session.provider.handle_message(msg) {
             let text = "Nobody can post to what was said long ago";

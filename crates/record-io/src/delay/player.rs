@@ -85,6 +85,11 @@ impl<S: Store> Player<S> {
         }
     }
 
+    /// The time at which the next message came that is to be played, of those that were read: `None` where nothing was found.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.ahead.front().map(|ahead| ahead.at)
+    }
+
     /// Says what is due, in order; about `limit` records. Tells when more is due, `Some(now)` at once, `None` if nothing is there yet. `open` gives the files of the
     /// journal, of which a player has its own view.
     ///

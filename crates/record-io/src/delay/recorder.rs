@@ -6,6 +6,7 @@ use rwf::image::Image;
 use rwf::msg::MsgClass;
 use rwf::peek;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Records of one block: a player that is near the end reads few in vain.
 const BLOCK_RECORDS: usize = 4_096;
@@ -25,7 +26,7 @@ pub(super) struct RecorderConfig {
 #[derive(Debug)]
 pub(super) struct Recorder<S> {
     journal: Journal<S>,
-    service: Box<str>,
+    service: Arc<str>,
     items: BTreeMap<Key, u32>,
 }
 
@@ -89,6 +90,16 @@ impl<S: Store> Recorder<S> {
     /// The source's states of an item are written down, whether the item has had an image or not.
     pub(super) fn know(&mut self, key: &Key) {
         self.number(key);
+    }
+
+    /// Messages that were written down.
+    pub(super) const fn written(&self) -> u64 {
+        self.journal.counters().written.messages
+    }
+
+    /// Bytes of the journal's files; 0 where the folder cannot be read, of which the next write tells.
+    pub(super) fn bytes(&self) -> u64 {
+        self.journal.store().files().map_or(0, |files| files.values().sum())
     }
 
     fn number(&mut self, key: &Key) -> u32 {

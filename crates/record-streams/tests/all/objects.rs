@@ -21,6 +21,7 @@ const SHORT: JournalConfig = JournalConfig {
     segment_age_ns: 20_000_000,
     keep_bytes: None,
     keep_age_ns: None,
+    unpacked_bytes: None,
 };
 
 /// Names and contents of all files below a folder.

@@ -1,6 +1,8 @@
 //! A column: the values that one slot has in the messages of a block.
 
-use super::numbers::{BLANK, Foresight, Form, Numbers, Predictor, Rows, cost, divisor, residuals};
+use super::numbers::{
+    BLANK, ExactDivisor, Foresight, Form, Numbers, Predictor, Rows, Worded, cost, divisor, residuals,
+};
 use super::shape::Slot;
 use crate::bytes::{Input, put_counted, put_varint, unzigzag, zigzag};
 use rustc_hash::FxHashMap;
@@ -17,48 +19,75 @@ const PRODUCT_SAMPLE: usize = 400;
 /// Bits a value from which on a product is looked for.
 const PRODUCT_WORTH: f64 = 8.0;
 
+/// Where a value stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The row of its message.
+    row: u32,
+    /// Its first byte among those of all messages, and its length.
+    start: u32,
+    len: u32,
+}
+
 /// Where the values of a column stand in the messages.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    rows: Vec<u32>,
-    /// Of each: its first byte among those of all messages, and its length.
-    spans: Vec<(u32, u32)>,
+    places: Vec<Place>,
 }
 
 impl Values {
     #[inline]
-    pub(super) fn push(&mut self, row: u32, span: (u32, u32)) {
-        self.rows.push(row);
-        self.spans.push(span);
+    pub(super) fn push(&mut self, row: u32, (start, len): (u32, u32)) {
+        self.places.push(Place { row, start, len });
     }
 
     pub(super) fn clear(&mut self) {
-        self.rows.clear();
-        self.spans.clear();
+        self.places.clear();
     }
 
     /// The values, with the messages that they stand in.
     pub(super) fn of<'a>(&'a self, bodies: &'a [u8]) -> Given<'a> {
-        Given { rows: &self.rows, spans: &self.spans, bodies }
+        Given { places: &self.places, bodies }
     }
 }
 
 /// The values of a column as they stand in the messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given<'a> {
-    rows: &'a [u32],
-    spans: &'a [(u32, u32)],
+    places: &'a [Place],
     bodies: &'a [u8],
 }
 
 impl<'a> Given<'a> {
     /// How many there are.
     pub(super) const fn len(self) -> usize {
-        self.rows.len()
+        self.places.len()
     }
 
-    fn all(self) -> impl Iterator<Item = &'a [u8]> {
-        self.spans.iter().map(move |(start, len)| &self.bodies[*start as usize..][..*len as usize])
+    fn all(self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        self.places.iter().map(move |place| (place.row, self.bytes(*place)))
+    }
+
+    #[inline]
+    fn bytes(self, place: Place) -> &'a [u8] {
+        &self.bodies[place.start as usize..][..place.len as usize]
+    }
+
+    /// A value with its first eight bytes as a number. They are read at once: most values have fewer, and what stands behind them is cut off.
+    #[inline]
+    fn worded(self, place: Place) -> Worded<'a> {
+        let bytes = self.bytes(place);
+        let len = bytes.len().min(8);
+        let kept = u64::MAX.checked_shl(64 - 8 * len as u32).unwrap_or(0);
+        let first = self.bodies[place.start as usize..].first_chunk::<8>().map_or_else(
+            || {
+                let mut first = [0; 8];
+                first[..len].copy_from_slice(&bytes[..len]);
+                u64::from_be_bytes(first)
+            },
+            |first| u64::from_be_bytes(*first),
+        );
+        Worded { bytes, first: first & kept }
     }
 
     /// Marks and numbers of all values, if this form can give all back.
@@ -74,16 +103,16 @@ impl<'a> Given<'a> {
     }
 
     #[inline]
-    fn parse_by(self, parse: impl Fn(&[u8]) -> Option<(u8, i64)>) -> Option<(Vec<u8>, Numbers)> {
+    fn parse_by(self, parse: impl Fn(Worded<'_>) -> Option<(u8, i64)>) -> Option<(Vec<u8>, Numbers)> {
         let (mut marks, mut numbers) = (Vec::with_capacity(self.len()), Numbers::with_capacity(self.len()));
-        for (row, value) in self.rows.iter().zip(self.all()) {
-            if value.is_empty() {
+        for place in self.places {
+            if place.len == 0 {
                 marks.push(BLANK);
                 continue;
             }
-            let (mark, value) = parse(value)?;
+            let (mark, value) = parse(self.worded(*place))?;
             marks.push(mark);
-            numbers.rows.push(*row);
+            numbers.rows.push(place.row);
             numbers.values.push(value);
         }
         Some((marks, numbers))
@@ -91,25 +120,66 @@ impl<'a> Given<'a> {
 
     /// The different values in the order in which they come first, and each value's place, if they are few.
     fn list(self) -> Option<Listed<'a>> {
-        let (mut known, mut list): (FxHashMap<&[u8], usize>, _) = (FxHashMap::default(), Vec::new());
-        let (mut marks, mut numbers) = (Vec::new(), Numbers::default());
-        for (row, value) in self.rows.iter().zip(self.all()) {
-            if value.is_empty() {
+        let (mut known, mut list) = (KnownValues::default(), Vec::new());
+        let (mut marks, mut numbers) = (Vec::with_capacity(self.len()), Numbers::with_capacity(self.len()));
+        for place in self.places {
+            if place.len == 0 {
                 marks.push(BLANK);
                 continue;
             }
-            let place = *known.entry(value).or_insert(list.len());
-            if place == list.len() {
-                list.push(value);
-            }
-            if list.len() > LIST_MAX || value.len() > LISTED_LEN_MAX {
-                return None;
+            let value = self.worded(*place);
+            let at = known.place(value, list.len());
+            if at == list.len() {
+                list.push(value.bytes);
+                if list.len() > LIST_MAX || value.bytes.len() > LISTED_LEN_MAX {
+                    return None;
+                }
             }
             marks.push(0);
-            numbers.rows.push(*row);
-            numbers.values.push(place as i64);
+            numbers.rows.push(place.row);
+            numbers.values.push(at as i64);
         }
         Some((list, marks, numbers))
+    }
+}
+
+/// Different values by their bytes. Short ones are compared as numbers: most listed values are of a few bytes, and the same few come again and again.
+struct KnownValues<'a> {
+    /// Of values of up to seven bytes: the bytes and their length as one number, which is never 0, and the value's place. A table of open addressing, of which at most the half is taken.
+    short: [(u64, u16); SHORT_MAX],
+    long: FxHashMap<&'a [u8], usize>,
+}
+
+/// A power of two of at least twice [`LIST_MAX`].
+const SHORT_MAX: usize = 1 << 9;
+
+impl Default for KnownValues<'_> {
+    fn default() -> Self {
+        Self { short: [(0, 0); SHORT_MAX], long: FxHashMap::default() }
+    }
+}
+
+impl<'a> KnownValues<'a> {
+    /// The place of a value; `next`, which is no more than [`LIST_MAX`], if it was not known, and then it is.
+    #[inline]
+    fn place(&mut self, value: Worded<'a>, next: usize) -> usize {
+        if value.bytes.len() > 7 {
+            return *self.long.entry(value.bytes).or_insert(next);
+        }
+        // The eighth byte is free.
+        let key = value.first | value.bytes.len() as u64;
+        let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - SHORT_MAX.ilog2())) as usize;
+        loop {
+            let (known, place) = &mut self.short[at & (SHORT_MAX - 1)];
+            if *known == key {
+                return usize::from(*place);
+            }
+            if *known == 0 {
+                (*known, *place) = (key, next as u16);
+                return next;
+            }
+            at += 1;
+        }
     }
 }
 
@@ -161,10 +231,9 @@ pub(super) fn plan(values: Given<'_>, slot: Slot, rows: &Rows, done: &[Option<Nu
         Slot::Rest => &[],
         Slot::Prefixed => &[Form::Real, Form::Time(3), Form::Time(5), Form::Unsigned],
     };
-    let bytes: usize = values.spans.iter().map(|(_, len)| *len as usize).sum();
-    let bytes = bytes as f64 * 8.0 / values.rows.len().max(1) as f64;
-    let mut best =
-        (bytes * values.rows.len().min(sample) as f64, Plan { form: Form::Bytes, predictor: Predictor::Last });
+    let bytes: usize = values.places.iter().map(|place| place.len as usize).sum();
+    let bytes = bytes as f64 * 8.0 / values.len().max(1) as f64;
+    let mut best = (bytes * values.len().min(sample) as f64, Plan { form: Form::Bytes, predictor: Predictor::Last });
     let mut consider = |form: Form, numbers: &Numbers, extra: f64| {
         let (cost, predictor) = foretell(numbers, form, rows, done, sample);
         if cost + extra < best.0 {
@@ -267,21 +336,31 @@ pub(super) fn write(values: Given<'_>, plan: Plan, rows: &Rows, done: &[Option<N
             put_counted(&mut written.head, value);
         }
     }
-    written.tokens.reserve(residuals.len());
-    // Most are near each other, and nothing divides them.
-    let is_whole = divisor == 1;
-    for residual in residuals {
-        put_varint(&mut written.tokens, zigzag(if is_whole { residual } else { residual / divisor }));
-    }
+    put_tokens(&residuals, divisor, &mut written.tokens);
     written.numbers = Some(numbers);
     Some(written)
+}
+
+/// Appends what is left of each number, by a divisor of all of them.
+pub(super) fn put_tokens(residuals: &[i64], divisor: i64, out: &mut Vec<u8>) {
+    let exact = ExactDivisor::new(divisor.unsigned_abs());
+    let token = |residual: &i64| zigzag(exact.quotient(*residual));
+    out.reserve(residuals.len());
+    // Often all are of one byte each, which are found out and written many at a time.
+    if residuals.iter().fold(0, |all, residual| all | token(residual)) < 0x80 {
+        out.extend(residuals.iter().map(|residual| token(residual) as u8));
+        return;
+    }
+    for residual in residuals {
+        put_varint(out, token(residual));
+    }
 }
 
 /// 0 for the item's last value, else the length and one; the bytes in the section of marks.
 fn write_bytes(values: Given<'_>, rows: &Rows, written: &mut Written) {
     let mut last: Vec<&[u8]> = vec![&[]; rows.item_count];
-    for (row, value) in values.rows.iter().zip(values.all()) {
-        let last = &mut last[rows.items[*row as usize] as usize];
+    for (row, value) in values.all() {
+        let last = &mut last[rows.items[row as usize] as usize];
         if *last == value {
             written.tokens.push(0);
             continue;

@@ -28,13 +28,13 @@ pub(crate) struct Block {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) time: u64,
-    kind: Kind,
-    item: ItemNumber,
+    pub(super) kind: Kind,
+    pub(super) item: ItemNumber,
     pub(super) clocks: Clocks,
     /// Place among all records of the block.
     pub(super) row: u32,
-    start: u32,
-    end: u32,
+    pub(super) start: u32,
+    pub(super) end: u32,
 }
 
 impl Entry {

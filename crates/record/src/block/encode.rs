@@ -4,7 +4,7 @@ use super::column::{self, Plan, Values};
 use super::numbers::{Numbers, Rows, cost, divisor};
 use super::shape::{ColumnKey, Shapes, Slot, Split, put_shapes};
 use super::{FILL, HEAD_LEN, Head, RAW_MAX, RECORDS_MAX, section};
-use crate::bytes::{put_varint, zigzag};
+use crate::bytes::put_varint;
 use crate::record::{Clocks, ItemNumber, Kind};
 use rustc_hash::FxHashMap;
 
@@ -341,9 +341,7 @@ impl Sections<'_> {
         let divisor = divisor(values);
         let mut bytes = leading.to_vec();
         put_varint(&mut bytes, divisor as u64);
-        for value in values {
-            put_varint(&mut bytes, zigzag(value / divisor));
-        }
+        column::put_tokens(values, divisor, &mut bytes);
         self.put(number, &bytes);
     }
 }

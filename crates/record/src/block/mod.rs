@@ -2,12 +2,13 @@
 //!
 //! A block can be read by itself. A block of many records is *sliced*: each slice has the records of some items, and can be read by itself, too, so that who
 //! wants one item leaves the others packed. `docs/wire/recording.md` has the bytes; [`encode::Encoder`] writes a plain block or a slice, [`slices`] has
-//! what puts slices together, [`decode`] reads.
+//! what puts slices together, [`decode`] reads. [`raw`] reads blocks that were never taken apart.
 
 mod column;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod numbers;
+pub(crate) mod raw;
 mod shape;
 pub(crate) mod slices;
 

@@ -62,16 +62,12 @@ pub(super) struct Shape {
 impl Shape {
     /// Where the values of a message are, if it is of this shape. What stands between them is compared byte for byte, so that the shape gives the message back.
     fn follow(&self, msg: &[u8], spans: &mut Vec<(u32, u32)>) -> Option<()> {
-        spans.clear();
+        // Every span is written below, whatever stood there.
+        spans.resize(self.parts.len(), (0, 0));
         let mut at = 0;
-        for part in &self.parts {
+        for (part, span) in self.parts.iter().zip(&mut *spans) {
             let start = at + part.literal.len();
-            // Most literals are the two bytes of a field's id.
-            let is_same = match (msg.get(at..start)?, &*part.literal) {
-                ([one, two], [first, second]) => one == first && two == second,
-                (bytes, literal) => bytes == literal,
-            };
-            if !is_same {
+            if !is_same(msg.get(at..start)?, &part.literal) {
                 return None;
             }
             let (start, len) = match part.slot {
@@ -79,10 +75,33 @@ impl Shape {
                 Slot::Prefixed => (start + 1, usize::from(*msg.get(start).filter(|len| **len <= VALUE_MAX)?)),
                 Slot::Rest => (start, msg.len() - start),
             };
-            spans.push((start as u32, len as u32));
+            *span = (start as u32, len as u32);
             at = start + len;
         }
-        (msg.get(at..)? == &*self.end).then_some(())
+        is_same(msg.get(at..)?, &self.end).then_some(())
+    }
+}
+
+/// Whether two pieces are the same bytes. Most are of two bytes, a field's id, or a few more, for which a call of the system's library is dear: the first and the
+/// last four or eight are compared at once.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    match (one, other) {
+        ([a, b], [c, d]) => a == c && b == d,
+        ([], []) => true,
+        _ if one.len() >= 8 => {
+            one.len() <= 16
+                && one.first_chunk::<8>() == other.first_chunk()
+                && one.last_chunk::<8>() == other.last_chunk()
+                || one == other
+        }
+        _ if one.len() >= 4 => {
+            one.first_chunk::<4>() == other.first_chunk() && one.last_chunk::<4>() == other.last_chunk()
+        }
+        _ => one.iter().eq(other),
     }
 }
 

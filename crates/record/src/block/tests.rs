@@ -6,7 +6,7 @@ use super::slices::{self, Sliced};
 use crate::frame::{FRAME_HEAD_LEN, FrameHead, FrameKind};
 use crate::packing::{BlockMaker, Rows};
 use crate::record::{Clocks, ItemNumber, Kind};
-use crate::segment::put_row;
+use crate::row::put_row;
 use proptest::prelude::*;
 use rwf::DataType;
 use rwf::msg::{Domain, UpdateMsg, UpdateType};

@@ -9,12 +9,13 @@ mod trouble;
 
 use crate::checkpoint::Images;
 use crate::error::{Damage, Error};
-use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, VERSION, put_frame, put_packed};
+use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, PACKED_VERSION, VERSION, put_frame, put_packed};
 use crate::images::{Held, Keeping, parts};
 use crate::index::{BlockPlace, Count, GapPlace, ImagesPlace, Index, put_items};
-use crate::packing::{Job, Packed, Packer, Rows};
+use crate::packing::{Job, Packed, Packer, Rows, Unpacked};
 use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind};
-use crate::segment::{Segment, put_end, put_row};
+use crate::row::put_row;
+use crate::segment::{Segment, put_end};
 use crate::store::{Store, segment_name, segment_number, tail_name};
 use rwf::image::Image;
 use surviving::{Beside, Mark};
@@ -28,6 +29,11 @@ const SET_BACK_MIN: i64 = 1_000_000;
 const CHECKPOINT_SHARE: u64 = 8;
 /// Bytes of blocks between two checkpoints at least.
 const CHECKPOINT_MIN: u64 = 128 << 10;
+/// Bytes of blocks that are not packed count for so many: as many as packing saves of updates. Checkpoints stand as many records apart as in blocks that are packed.
+const UNPACKED_SHARE: u64 = 16;
+
+/// For [`JournalConfig::unpacked_bytes`], of services: less that waits is written to the tail, and once more with its block.
+pub const UNPACKED_BYTES: usize = 1 << 20;
 
 /// How a recording is cut into pieces, and how much of it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +52,9 @@ pub struct JournalConfig {
     pub keep_bytes: Option<u64>,
     /// How long records are kept, nanoseconds. A segment goes when all in it is older.
     pub keep_age_ns: Option<u64>,
+    /// Blocks are written as their records came, not packed; and a [`Journal::sync`] that finds so many bytes waiting makes a block of them, so that they are written
+    /// once. For who has more to write than can be packed. None: blocks are packed.
+    pub unpacked_bytes: Option<usize>,
 }
 
 impl Default for JournalConfig {
@@ -58,6 +67,7 @@ impl Default for JournalConfig {
             segment_age_ns: 3_600_000_000_000,
             keep_bytes: None,
             keep_age_ns: None,
+            unpacked_bytes: None,
         }
     }
 }
@@ -431,7 +441,7 @@ impl<S: Store> Journal<S> {
         }
         let number = self.next_number;
         let head = FileHead {
-            version: VERSION,
+            version: self.version(),
             recording: self.recording,
             number,
             first: self.next,
@@ -471,8 +481,8 @@ impl<S: Store> Journal<S> {
         let Some(open) = self.segment.as_ref().filter(|_| self.trouble.is_none()) else { return };
         let (name, tail) = (segment_name(open.number), tail_name(open.number));
         let mut out = Vec::new();
-        put_end(VERSION, &open.index, open.len, &mut out);
-        if self.write(&out, "ending a segment") {
+        put_end(self.version(), &open.index, open.len, &mut out);
+        if self.write(&[&out], "ending a segment") {
             if let Err(e) = self.store.sync(&name) {
                 return self.fail("synchronising", &e, self.last.unwrap_or_default());
             }
@@ -482,10 +492,15 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    /// Gives what waits to be packed, when the block before is written.
+    /// The version of the segments that are written.
+    const fn version(&self) -> u16 {
+        if self.config.unpacked_bytes.is_some() { VERSION } else { PACKED_VERSION }
+    }
+
+    /// Gives what waits to be packed or written, when the block before is written.
     fn give_block(&mut self) {
         self.settle();
-        if let Some(job) = self.job()
+        if let Some(job) = self.job(true)
             && let Err(packed) = self.packer.give(job)
         {
             self.write_packed(*packed);
@@ -495,7 +510,7 @@ impl<S: Store> Journal<S> {
     /// Writes what waits as a block.
     fn write_block(&mut self) {
         self.settle();
-        let Some(job) = self.job() else { return };
+        let Some(job) = self.job(false) else { return };
         match self.packer.pack(job) {
             Some(packed) => self.write_packed(packed),
             None => self.fault("a block was not packed"),
@@ -513,8 +528,9 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    /// What waits, to be packed, with a checkpoint behind it if it is time for one.
-    fn job(&mut self) -> Option<Job> {
+    /// Messages that wait, to become a block, with a checkpoint behind it if it is time for one. `beside`: a block that is not packed is written by who gets it, where the store
+    /// has a way for that.
+    fn job(&mut self, beside: bool) -> Option<Job> {
         if self.trouble.is_some() || self.rows.count == 0 {
             return None;
         }
@@ -522,28 +538,49 @@ impl<S: Store> Journal<S> {
             self.fault("a block without a segment");
             return None;
         };
-        let is_due = open.since_images >= CHECKPOINT_MIN.max(open.last_images * CHECKPOINT_SHARE);
+        let name = segment_name(open.number);
+        let share = if self.config.unpacked_bytes.is_some() { UNPACKED_SHARE } else { 1 };
+        let is_due = open.since_images / share >= CHECKPOINT_MIN.max(open.last_images * CHECKPOINT_SHARE);
         let images = if is_due { self.images() } else { None };
+        // Behind the images: they may bring items of their own.
+        let unpacked = self.config.unpacked_bytes.and_then(|_| {
+            let open = self.segment.as_ref()?;
+            let mut items = Vec::new();
+            put_new_items(open.in_segment, &open.index.items, &mut items);
+            // A file that cannot be had is told by who writes it here.
+            let append = if beside { self.store.appender(&name).ok().flatten() } else { None };
+            Some(Unpacked { items, known: open.index.items.len(), append })
+        });
         let before = std::mem::replace(&mut self.given, self.latest);
         let mut rows = std::mem::replace(&mut self.rows, std::mem::take(&mut self.spare));
         rows.in_tail = std::mem::take(&mut self.in_tail).0;
         self.given_first = rows.first;
-        Some(Job { rows, before, images })
+        Some(Job { rows, before, images, unpacked })
     }
 
-    /// Writes a block, and the checkpoint behind it.
+    /// Writes a block, unless that has happened, and the checkpoint behind it.
     fn write_packed(&mut self, packed: Packed) {
-        let Packed { rows, block, place, images } = packed;
+        let Packed { rows, block, place, raw, images } = packed;
         let Some(open) = &self.segment else { return self.fault("a block without a segment") };
-        let mut out = Vec::new();
-        put_new_items(open.in_segment, &open.index.items, &mut out);
-        let offset = open.len + out.len() as u64;
-        out.extend_from_slice(&block);
+        let (mut out, mut known) = (Vec::new(), open.index.items.len());
+        // A block that is not packed has its items before it, and its rows behind it.
+        let (mut rest, mut written) = (&[][..], None);
+        match raw {
+            None => put_new_items(open.in_segment, &open.index.items, &mut out),
+            Some(raw) => (known, rest, written) = (raw.known, &rows.bytes, raw.written),
+        }
+        let start = open.len + out.len() as u64;
         let is_whole = place.as_ref().is_some_and(|place| place.count == rows.count as u64);
         if !is_whole {
             self.fault("a block lacks rows");
         }
-        if !self.write(&out, "writing a block") {
+        let (frames, doing) = ([&out[..], &block, rest], "writing a block");
+        let len = frames.iter().map(|piece| piece.len() as u64).sum();
+        let is_written = match written {
+            None => self.write(&frames, doing),
+            Some(written) => self.wrote(written, len, doing),
+        };
+        if !is_written {
             self.lose_block(rows);
             self.changed_again(images.map(|(images, ..)| images));
             return;
@@ -551,9 +588,9 @@ impl<S: Store> Journal<S> {
         self.counters.blocks += 1;
         self.ended = place.as_ref().map(|place| place.end).or(self.ended);
         let Some(open) = &mut self.segment else { return self.fault("a block that was written into no segment") };
-        open.in_segment = open.index.items.len();
-        open.index.blocks.extend(place.map(|place| BlockPlace { offset, ..place }));
-        open.since_images += out.len() as u64;
+        open.in_segment = known;
+        open.index.blocks.extend(place.map(|place| BlockPlace { offset: start + place.offset, ..place }));
+        open.since_images += len;
         self.empty_tail();
         if let Some((images, frame, len)) = images {
             self.write_images(images, &frame, len);
@@ -583,9 +620,9 @@ impl<S: Store> Journal<S> {
                 held.is_open && held.is_changed && !held.is_in_gap && !held.image.is_refreshing()
             })
             .collect();
-        let mut parted = Vec::with_capacity(changed.len());
+        let (mut parted, mut room) = (Vec::with_capacity(changed.len()), Vec::new());
         for item in &changed {
-            let parts = parts(&self.held[*item as usize].image, self.items[*item as usize].domain);
+            let parts = parts(&self.held[*item as usize].image, self.items[*item as usize].domain, &mut room);
             if let Some(number) = self.number(*item).filter(|_| !parts.is_empty()) {
                 parted.push((number, parts));
             }
@@ -628,7 +665,7 @@ impl<S: Store> Journal<S> {
         put_new_items(open.in_segment, &open.index.items, &mut out);
         let offset = open.len + out.len() as u64;
         out.extend_from_slice(frame);
-        if !self.write(&out, "writing a checkpoint") {
+        if !self.write(&[&out], "writing a checkpoint") {
             return self.changed_again(Some(images));
         }
         if let Some(open) = &mut self.segment {
@@ -640,23 +677,33 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    /// Adds frames to the open segment; false if the disk did not take them all.
-    fn write(&mut self, frames: &[u8], doing: &'static str) -> bool {
-        let Some(open) = &mut self.segment else {
+    /// Adds frames, in pieces, to the open segment; false if the disk did not take them all.
+    fn write(&mut self, frames: &[&[u8]], doing: &'static str) -> bool {
+        let Some(open) = &self.segment else {
             self.fault("frames for no segment");
             return false;
         };
         let name = segment_name(open.number);
-        match self.store.append(&name, frames) {
+        let written = frames.iter().try_for_each(|piece| self.store.append(&name, piece));
+        self.wrote(written, frames.iter().map(|piece| piece.len() as u64).sum(), doing)
+    }
+
+    /// So many bytes were added to the open segment, or not; false if the disk did not take them all.
+    fn wrote(&mut self, written: std::io::Result<()>, len: u64, doing: &'static str) -> bool {
+        let Some(open) = &mut self.segment else {
+            self.fault("frames for no segment");
+            return false;
+        };
+        match written {
             Ok(()) => {
-                open.len += frames.len() as u64;
+                open.len += len;
                 open.is_dirty = true;
-                self.counters.file_bytes += frames.len() as u64;
+                self.counters.file_bytes += len;
                 true
             }
             Err(e) => {
                 // A part of a frame would hide what comes behind it.
-                let _ = self.store.truncate(&name, open.len);
+                let _ = self.store.truncate(&segment_name(open.number), open.len);
                 self.fail(doing, &e, self.last.unwrap_or_default());
                 false
             }

@@ -1,7 +1,7 @@
 //! Records survive: the process in the tail or in a block, the machine in a file that was synchronised.
 
 use super::{Journal, put_new_items};
-use crate::frame::{FrameKind, put_frame};
+use crate::frame::{FrameKind, put_head};
 use crate::record::Clocks;
 use crate::store::{Store, Synchronise, segment_name, tail_name};
 use std::io;
@@ -98,6 +98,12 @@ impl<S: Store> Journal<S> {
         if self.trouble.is_some() {
             return;
         }
+        if self.config.unpacked_bytes.is_some_and(|least| self.rows.bytes.len() >= least) {
+            self.write_block();
+            if self.trouble.is_some() {
+                return;
+            }
+        }
         // Without a segment nothing was recorded since the last one ended.
         let Some(open) = &mut self.segment else { return };
         let (name, tail) = (segment_name(open.number), tail_name(open.number));
@@ -105,9 +111,10 @@ impl<S: Store> Journal<S> {
         if self.rows.bytes.len() > known {
             let mut out = Vec::new();
             put_new_items(open.in_tail.max(open.in_segment), &open.index.items, &mut out);
-            let mut rows = first.to_le_bytes().to_vec();
-            rows.extend_from_slice(&self.rows.bytes[known..]);
-            put_frame(FrameKind::Rows, &rows, &mut out);
+            let (first, rows) = (first.to_le_bytes(), &self.rows.bytes[known..]);
+            put_head(FrameKind::Rows, 0, &[&first, rows], &mut out);
+            out.extend_from_slice(&first);
+            out.extend_from_slice(rows);
             let written = self.store.append(&tail, &out).and_then(|()| self.store.sync(&tail));
             if let Err(e) = written {
                 // The records are still to be in the block: they go with it, and the tail is as long as it was.

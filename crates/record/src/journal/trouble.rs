@@ -5,7 +5,7 @@ use crate::bytes::Input;
 use crate::index::Count;
 use crate::packing::Rows;
 use crate::record::{Clocks, Gap, GapReason, Kind};
-use crate::segment::read_row;
+use crate::row::read_row;
 use crate::store::{Store, segment_name, tail_name};
 
 /// After a failure of the disk it is tried again after so long, nanoseconds.
@@ -107,7 +107,13 @@ impl<S: Store> Journal<S> {
 
     /// After a while the disk is tried again: with a gap, and the images that are known.
     pub(super) fn try_again(&mut self, clocks: Clocks) -> bool {
-        let Some(mut trouble) = self.trouble.take_if(|trouble| clocks.mono >= trouble.retry_at) else { return false };
+        if self.trouble.as_ref().is_none_or(|trouble| clocks.mono < trouble.retry_at) {
+            return false;
+        }
+        if self.packer.is_writing() {
+            self.settle();
+        }
+        let Some(mut trouble) = self.trouble.take() else { return false };
         if self.segment.is_none() {
             self.begin(clocks);
         }

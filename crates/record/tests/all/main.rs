@@ -12,6 +12,7 @@ mod round;
 mod size;
 mod stranger;
 mod threads;
+mod unpacked;
 
 use record::{Clocks, Item, Journal, JournalConfig, Kind, Memory, Recording};
 

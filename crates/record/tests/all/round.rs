@@ -71,8 +71,11 @@ proptest! {
         slice_records in 1usize..12,
         segment_bytes in 100u64..4000,
         age in prop_oneof![Just(u64::MAX), 1u64 << 34..1 << 40],
+        unpacked_bytes in proptest::option::of(0usize..400),
     ) {
-        let config = JournalConfig { block_records, slice_records, segment_bytes, segment_age_ns: age, ..JournalConfig::default() };
+        let config = JournalConfig {
+            block_records, slice_records, segment_bytes, segment_age_ns: age, unpacked_bytes, ..JournalConfig::default()
+        };
         let (journal, given, safe) = run(&acts, config);
         // Killed: what was synchronised is there, and nothing that was not written.
         let killed = journal.store().clone();

@@ -91,21 +91,28 @@ fn a_stranger_reads_what_we_read() {
         println!("no Python with zstandard: not run");
         return;
     };
+    for unpacked_bytes in [None, Some(20_000)] {
+        reads_the_same(&python, unpacked_bytes);
+    }
+}
+
+fn reads_the_same(python: &Path, unpacked_bytes: Option<usize>) {
     let folder = tempfile::tempdir().expect("a folder");
-    let config =
-        JournalConfig { block_records: 700, slice_records: 100, segment_bytes: 12_000, ..JournalConfig::default() };
+    let small = JournalConfig { block_records: 700, slice_records: 100, ..JournalConfig::default() };
+    let segment_bytes = if unpacked_bytes.is_some() { 120_000 } else { 12_000 };
+    let config = JournalConfig { segment_bytes, unpacked_bytes, ..small };
     let store = Folder::to_write(folder.path()).expect("it can be written");
     let mut journal = Journal::open(store, config, &mut Vec::new()).expect("it is empty");
     write(&mut journal);
     let read = ours(folder.path());
     assert_eq!(read.lines().count(), 3001, "3,000 and the clock that was set back");
-    assert!(theirs(&python, folder.path()) == read, "an open recording is read otherwise");
+    assert!(theirs(python, folder.path()) == read, "an open recording is read otherwise");
     journal.end();
     drop(journal);
-    assert!(theirs(&python, folder.path()) == read, "a finished recording is read otherwise");
+    assert!(theirs(python, folder.path()) == read, "a finished recording is read otherwise");
     compact(Folder::to_write(folder.path()).expect("nobody has it"), |_| {}).expect("it can be written");
     assert!(
-        ours(folder.path()) == read && theirs(&python, folder.path()) == read,
+        ours(folder.path()) == read && theirs(python, folder.path()) == read,
         "a compacted recording is read otherwise"
     );
 }

@@ -17,7 +17,7 @@ const SECOND_TAIL: &str = "0000000002.tail";
 const FILE_HEAD: usize = 64;
 const FRAME_HEAD: usize = 16;
 /// The newest version of the format.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Kinds of frames that have checksums of their own within their payload.
 const SLICED_BLOCK: u8 = 7;
 const SLICED_IMAGES: u8 = 8;
@@ -193,14 +193,22 @@ pub(crate) fn sliced_frames() -> (usize, usize) {
     })
 }
 
-/// Of each kind of recording one: closed, with slices, checkpoints, an index; killed, with a tail; clocks set back, gaps and sources' clocks.
+/// Of each kind of recording one: closed, with slices, checkpoints, an index; killed, with a tail; clocks set back, gaps and sources' clocks; and
+/// with blocks that are not packed.
 fn seeds() -> &'static [Memory] {
     static SEEDS: OnceLock<Vec<Memory>> = OnceLock::new();
-    SEEDS.get_or_init(|| vec![seed(3, true, false), seed(3, false, false), seed(64, true, true), seed(2, false, true)])
+    SEEDS.get_or_init(|| {
+        let packed = [seed(3, true, false), seed(3, false, false), seed(64, true, true), seed(2, false, true)];
+        packed.into_iter().chain([seed_with(3, false, true, Some(400)), seed_with(3, true, false, Some(0))]).collect()
+    })
 }
 
 fn seed(slice_records: usize, is_closed: bool, is_odd: bool) -> Memory {
-    let config = JournalConfig { block_records: 24, slice_records, ..JournalConfig::default() };
+    seed_with(slice_records, is_closed, is_odd, None)
+}
+
+fn seed_with(slice_records: usize, is_closed: bool, is_odd: bool, unpacked_bytes: Option<usize>) -> Memory {
+    let config = JournalConfig { block_records: 24, slice_records, unpacked_bytes, ..JournalConfig::default() };
     let mut journal = Journal::open(Memory::default(), config, &mut Vec::new()).expect("memory");
     let item = |n: u32| Item { service: "FEED".into(), domain: 6, name: format!("I{n}").into() };
     let items: Vec<u32> = (0..5).map(|n| journal.item(item(n))).collect();
