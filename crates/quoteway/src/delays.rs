@@ -10,7 +10,8 @@ use std::thread::{Builder, JoinHandle};
 
 use anyhow::anyhow;
 use config::Delay;
-use record_io::delay::{self, OnDemandConfig, Rule, all_rules};
+use record_io::delay::{self, OnDemandConfig, Rule, Standing, all_rules};
+use server::http;
 use server::roles::delayed::ConsumersAt;
 
 /// Nanoseconds.
@@ -21,6 +22,8 @@ const SECOND: u64 = 1_000_000_000;
 pub(crate) struct Delays {
     stop: Arc<AtomicBool>,
     consumers_at: ConsumersAt,
+    /// How they stand, for the server's metrics.
+    standing: http::Delays,
     threads: Vec<(String, JoinHandle<anyhow::Result<()>>)>,
 }
 
@@ -29,10 +32,11 @@ impl Delays {
     pub(crate) fn start(&mut self, config: OnDemandConfig) -> anyhow::Result<SocketAddr> {
         let (stop, at, (ready, bound)) = (self.stop.clone(), self.consumers_at.clone(), channel());
         let name = config.published_as.clone();
+        let report = reporter(&config, self.standing.clone());
         let thread = Builder::new().name(format!("delay {name}")).spawn(move || {
             // Nobody waits for the address any more only if the start has failed elsewhere.
             let ready = |address| ready.send(address).unwrap_or_default();
-            let ended = delay::serve(&config, &stop, ready, &|most| at.wait(most));
+            let ended = delay::serve(&config, &stop, ready, &|most| at.wait(most), &report);
             if let Err(error) = &ended {
                 tracing::error!("delay {} has ended: {error}", config.published_as);
             }
@@ -53,6 +57,11 @@ impl Delays {
         self.consumers_at.clone()
     }
 
+    /// How they stand, as it changes.
+    pub(crate) fn standing(&self) -> http::Delays {
+        self.standing.clone()
+    }
+
     /// Stops all and waits for them.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         self.stop.store(true, Ordering::Release);
@@ -63,6 +72,15 @@ impl Delays {
 
 fn joined(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("the thread of the delayed service has failed")))
+}
+
+/// Tells the server how a delayed service stands.
+fn reporter(config: &OnDemandConfig, standing: http::Delays) -> impl Fn(&Standing) + Send + 'static {
+    let (name, delayed_service) = (config.published_as.clone(), config.service.clone());
+    move |now: &Standing| {
+        let (name, delayed_service) = (name.clone(), delayed_service.clone());
+        standing.tell(http::Delay { name, delayed_service, standing: *now });
+    }
 }
 
 /// The services as the configuration says them.

@@ -141,6 +141,7 @@ struct Beside {
     routes: Vec<String>,
     feeds: http::Feeds,
     replays: http::Replays,
+    delays: http::Delays,
     /// The news of it for its delayed services.
     consumers_at: ConsumersAt,
 }
@@ -166,8 +167,8 @@ fn around(file: &ConfigArgs, run: impl FnOnce(Beside) -> anyhow::Result<()>) -> 
         let started = delays::config_of(name, delay).and_then(|config| delays.start(config));
         routes.push(started.map_err(|e| anyhow!("[delay.{name}]: {e:#}"))?.to_string());
     }
-    let consumers_at = delays.consumers_at();
-    let beside = Beside { routes, feeds: feeds.standing(), replays: replays.shown(), consumers_at };
+    let (consumers_at, standing) = (delays.consumers_at(), delays.standing());
+    let beside = Beside { routes, feeds: feeds.standing(), replays: replays.shown(), delays: standing, consumers_at };
     run(beside).and(feeds.end()).and(replays.end()).and(delays.end())
 }
 
@@ -176,11 +177,12 @@ fn around(file: &ConfigArgs, run: impl FnOnce(Beside) -> anyhow::Result<()>) -> 
 /// # Errors
 /// A text for the user.
 pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
-    around(&args.file, |Beside { routes, feeds, replays, consumers_at }| {
+    around(&args.file, |Beside { routes, feeds, replays, delays, consumers_at }| {
         serve::run(&ServeArgs {
             routes: [args.routes.clone(), routes].concat(),
             feeds,
             replays,
+            delays,
             consumers_at,
             ..args.clone()
         })
@@ -192,11 +194,12 @@ pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
 /// # Errors
 /// A text for the user.
 pub(crate) fn source_distributor(args: &SourceDistributorArgs) -> anyhow::Result<()> {
-    around(&args.file, |Beside { routes, feeds, replays, consumers_at }| {
+    around(&args.file, |Beside { routes, feeds, replays, delays, consumers_at }| {
         source_distributor::run(&SourceDistributorArgs {
             routes: [args.routes.clone(), routes].concat(),
             feeds,
             replays,
+            delays,
             consumers_at,
             ..args.clone()
         })

@@ -274,7 +274,7 @@ fn run_all(args: &RunArgs) -> anyhow::Result<()> {
     }
     let verdicts = played(args, &scenarios)?;
     let dictionary = Dictionary::builtin();
-    let dump = |bytes: &[u8]| rwf::text::message(bytes, Some(&dictionary)).to_string();
+    let dump = |bytes: &[u8]| rwf_text::message(bytes, Some(&dictionary)).to_string();
     let write = |path: &Path, bytes: Vec<u8>| {
         net::output::write(path, bytes).map_err(|error| anyhow!("{}: {error}", path.display()))
     };

@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn report(srs: &Srs) -> String {
     let s = srs.stats();
     format!(
-        "{} contexts, {} away; {} sources, {} topics wanted; {} registrations, {} sources told, {} ends; {} refused, {} malformed, {} too slow, {} silent, {} of strangers",
+        "{} contexts, {} away; {} sources, {} topics wanted; {} registrations, {} sources told, {} ends; {} refused, {} malformed, {} too slow, {} silent, {} of strangers, {} internal faults",
         s.contexts,
         s.away,
         s.sources,
@@ -125,6 +125,7 @@ fn report(srs: &Srs) -> String {
         s.malformed,
         s.too_slow,
         s.silent,
-        srs.strangers()
+        srs.strangers(),
+        s.internal_faults
     )
 }

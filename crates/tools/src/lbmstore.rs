@@ -160,15 +160,18 @@ fn report(server: &StoreServer, out: &mut Output) {
             if receivers.is_empty() { "none".to_owned() } else { receivers.join(", ") }
         ));
     });
-    let (stats, (clients, strangers)) = (server.stats(), server.clients());
+    let (stats, (clients, strangers), (proxies, unmade)) = (server.stats(), server.clients(), server.proxy_sources());
     out.line(&format!(
-        "{clients} clients, {strangers} connections refused; {} messages stored, {} twice, {} sent again, {} asked of sources, {} displaced, {} not held, {} registrations refused",
+        "{clients} clients, {strangers} connections refused; {} messages stored, {} twice, {} sent again, {} asked of sources, {} displaced, {} not held, {} not taken, {} requests put off, {} registrations refused, {} internal faults; {proxies} proxy sources, {unmade} that could not be made",
         stats.stored,
         stats.duplicates,
         stats.retransmissions,
         stats.asked,
         stats.displaced,
         stats.not_held,
-        stats.refused
+        stats.untaken,
+        stats.deferred,
+        stats.refused,
+        stats.internal_faults
     ));
 }

@@ -1,19 +1,20 @@
 //! Servers of one provider as processes that are killed and come back where they were, and the items of a session as its application has them.
 
 use client::images::{Condition, Images};
-use client::publication::PublicationConfig;
+use client::publication::{Event, PublicationConfig};
 use client::queue::{Message, QueueConfig};
 use client::{Arrangement, Fields, Interest, Layout};
 use client_io::{Publisher, Session, SessionConfig, Subscription};
 use omm::consumer::ItemRequest;
 use rwf::dictionary::Dictionary;
-use rwf::msg::{Msg, MsgClass, StatusMsg};
-use rwf::{DataState, Primitive};
+use rwf::msg::{Domain, Msg, MsgClass, StatusMsg};
+use rwf::wire::encode_growing;
+use rwf::{DataState, DataType, MapAction, MapEncoder, MapHead, Primitive};
 use std::time::{Duration, Instant};
 
 use crate::chain::{From, Process, config_file, serve, start};
 
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 pub(crate) const FEED: &str = "FEED";
 
 pub(crate) fn name(item: usize) -> String {
@@ -28,11 +29,15 @@ pub(crate) struct Servers {
     ports: Vec<u16>,
     /// Each item's value: one more with each change, so that an update that is missing shows.
     pub(crate) values: Vec<f64>,
+    /// Items that servers have open.
+    wanted: usize,
 }
 
 impl Servers {
     pub(crate) fn new(count: usize, items: usize) -> Self {
-        let provider = Publisher::listen(PublicationConfig::new(FEED), ([127, 0, 0, 1], 0).into()).expect("a port");
+        let domains = vec![Domain::MARKET_PRICE, Domain::SYMBOL_LIST];
+        let publication = PublicationConfig { domains, ..PublicationConfig::new(FEED) };
+        let provider = Publisher::listen(publication, ([127, 0, 0, 1], 0).into()).expect("a port");
         let config = config_file("[p2ps]\nservice_ids = [\"FEED=300\"]\n");
         let address = provider.address().expect("an address").to_string();
         let values: Vec<f64> = (0..items).map(|item| item as f64).collect();
@@ -41,7 +46,7 @@ impl Servers {
         }
         let arguments = ["--route", &address, "--config", config.path().to_str().expect("UTF-8")];
         let (running, ports) = (0..count).map(|_| serve(&arguments)).map(|(server, port)| (Some(server), port)).unzip();
-        Self { provider, config, running, ports, values }
+        Self { provider, config, running, ports, values, wanted: 0 }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -76,9 +81,48 @@ impl Servers {
         }
     }
 
-    /// Connections that the provider has.
-    pub(crate) fn connections(&self) -> usize {
-        self.provider.status().connections
+    /// Publishes a symbol list that names all items.
+    pub(crate) fn list(&self, list: &str) {
+        let mut body = Vec::new();
+        let end = encode_growing(&mut body, 0, 4_096, 1 << 20, |w| {
+            let mut map = MapEncoder::begin(w, MapHead::new(DataType::ASCII_STRING, DataType::NO_DATA))?;
+            for item in 0..self.values.len() {
+                map.entry(MapAction::ADD, &Primitive::Ascii(name(item).as_bytes()), |_| Ok(()))?;
+            }
+            map.finish()
+        });
+        body.truncate(end.expect("room"));
+        self.provider.publish_image(Domain::SYMBOL_LIST, list, DataType::MAP, &body).expect("it goes on");
+    }
+
+    /// Takes what the provider has to tell: which items are wanted.
+    pub(crate) fn take_events(&mut self) {
+        while let Some(event) = self.provider.next_event(Duration::ZERO) {
+            self.note(&event);
+        }
+        assert_eq!(self.provider.status().events_lost, 0, "events are taken in time");
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Wanted(_) => self.wanted += 1,
+            Event::Unwanted(_) => self.wanted -= 1,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until no server has an item open any more.
+    pub(crate) fn await_unwanted(&mut self) {
+        while self.wanted > 0 {
+            let event = self.provider.next_event(PATIENCE).expect("items are closed");
+            self.note(&event);
+        }
+    }
+
+    /// Waits until the provider has so many connections.
+    pub(crate) fn await_connections(&self, count: usize) {
+        let status = self.provider.wait(PATIENCE, |status| status.connections == count);
+        assert_eq!(status.connections, count, "connections of the provider");
     }
 
     pub(crate) fn address(&self, server: usize) -> String {
@@ -99,8 +143,8 @@ impl Servers {
 }
 
 #[derive(Fields, Default)]
-struct Quote {
-    bid: Option<f64>,
+pub(crate) struct Quote {
+    pub(crate) bid: Option<f64>,
 }
 
 /// The value of an item as it was told last.

@@ -206,6 +206,27 @@ fn what_comes_late_is_what_came_and_a_restart_leaves_a_hole_at_its_place() {
     assert!(before > 0, "updates of before the death: {:?}", &late.watch.came[died..]);
 }
 
+/// Where a process answers HTTP.
+fn web_of(process: &Process) -> String {
+    let address = process.line().split("http=http://").nth(1).and_then(|rest| rest.split('/').next());
+    address.expect("an address in the ready line").to_owned()
+}
+
+/// How the first delayed service of a process stands, once that is as wanted.
+fn standing(process: &Process, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    let (web, end) = (web_of(process), net::clock::now() + 60 * SECOND);
+    loop {
+        let (status, _, body) = crate::http::ask(&web, "GET", "/api/v1/delays", "", &[]);
+        assert_eq!(status, 200, "{body}");
+        let all: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        if wanted(&all[0]) {
+            return all[0].clone();
+        }
+        assert!(net::clock::now() < end, "it never stands as is waited for: {body}");
+        std::thread::park_timeout(std::time::Duration::from_millis(100));
+    }
+}
+
 /// A watcher of an item of LATE, which takes refusals for answers.
 fn of_late(port: u16, item: &'static str) -> Watcher {
     let mut watcher = Watcher::new(port, "LATE");
@@ -293,7 +314,7 @@ fn a_source_distributor_delays_a_service_and_goes_on_after_a_restart() {
     };
     let hub_port = free();
     let distributor = || {
-        let args = ["source-distributor", "--interface", "127.0.0.1", "--http-port", "off", "--nip-port", "0"];
+        let args = ["source-distributor", "--interface", "127.0.0.1", "--http-port", "0", "--nip-port", "0"];
         start(
             &[&args[..], &["--hub-port", &hub_port, "--route", &at, "--config", &config]].concat(),
             &From::Output,
@@ -310,6 +331,18 @@ fn a_source_distributor_delays_a_service_and_goes_on_after_a_restart() {
     let mut late = of_late(port, ITEM);
     until_late(&mut now, &mut late);
     assert_the_same_later(&now.watch, &late.watch);
+    let told = standing(&first, |delay| delay["published"].as_u64() > Some(10));
+    assert_eq!(
+        (&told["name"], &told["delayed_service"], &told["up"], &told["items"], &told["watched"], &told["removed"]),
+        (&"LATE".into(), &"DIRECT_FEED".into(), &true.into(), &1.into(), &1.into(), &0.into()),
+        "{told}"
+    );
+    let figure = |name: &str| told[name].as_u64().expect("a figure");
+    // The message that is to be published next came a delay ago, and no more than what this host may stand still.
+    assert!(figure("held_bytes") > 0 && figure("written") > 10, "{told}");
+    assert!((DELAY - 2) * SECOND < figure("oldest_ns") && figure("oldest_ns") < 60 * SECOND, "{told}");
+    let (status, _, text) = crate::http::ask(&web_of(&first), "GET", "/metrics", "", &[]);
+    assert!(status == 200 && text.contains("quoteway_delay_items{delay=\"LATE\"} 1\n"), "{text}");
     // Killed and started again: the journal goes on, with a hole that is told at its place.
     drop(first);
     let _second = distributor();

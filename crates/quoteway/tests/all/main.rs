@@ -1,5 +1,8 @@
 //! One program for the tests of the crate: each further one costs a link, and programs run one after the other.
 
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+
 mod batches;
 mod cascade;
 mod certificates;
@@ -44,3 +47,7 @@ mod tidy;
 mod tokens;
 mod told;
 mod words;
+
+/// Counts bytes, for tests that are alone in a process of their own (`client_chaos`).
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -1,6 +1,7 @@
 //! Replays by real processes: clients get what they saw when it was recorded, and from any time on the image of then.
 
 use std::path::Path;
+use std::process::Command;
 
 use record::{Item, Kind};
 use rwf::DataState;
@@ -149,6 +150,19 @@ fn whoever_opens_at_a_time_gets_the_image_that_a_client_had_then() {
     let mut from_there = Watcher::new(port, SERVICE, &ITEMS[..1]);
     from_there.until("the rest", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= rest.len());
     assert_eq!(from_there.of(0, MsgClass::UPDATE), rest);
+}
+
+/// A replay that waits for its items to be open says that they have no image yet: whoever has few requests unanswered at once goes on with the next.
+#[test]
+fn a_client_that_asks_by_and_by_is_enough_for_a_replay_that_waits() {
+    let (folder, _) = market();
+    let (_replay, port) = replay(folder.path(), &["--start-on-open", "3"]);
+    let (port, items) = (port.to_string(), ITEMS.join(","));
+    let args = ["test-client", "-h", "127.0.0.1", "-p", &port, "-S", SERVICE, "-il", &items, "--open-window", "1"];
+    let run = Command::new(env!("CARGO_BIN_EXE_quoteway")).args(args).args(["--seconds", "1"]).output();
+    let run = run.expect("test-client");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(said.contains("\"complete\":true"), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
 }
 
 #[test]

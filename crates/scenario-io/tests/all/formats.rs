@@ -13,7 +13,7 @@ fn a_failure_is_in_text_junit_json_and_the_recording() {
         [client().to_string_lossy().into_owned(), "--wrong".into(), "closed-recover-as-closed".into(), "IBM.N".into()];
     let failed = run(&load("item-closed-recover"), &Start(start.to_vec()), &settings).expect("a run");
     assert_eq!(failed.outcome, Outcome::Failed);
-    let dump = |bytes: &[u8]| rwf::text::message(bytes, None).to_string();
+    let dump = |bytes: &[u8]| rwf_text::message(bytes, None).to_string();
     let text = verdict::text(std::slice::from_ref(&failed), &dump);
     for part in ["FAILED", "reopens", "Guide 2.2.2", "the last", "client ->", "ClosedRecover", "0 passed, 1 failed"] {
         assert!(text.contains(part), "{part}: {text}");

@@ -29,7 +29,7 @@ fn played(scenario: &str, arguments: &[&str]) -> Verdict {
 }
 
 fn said(verdict: &Verdict) -> String {
-    text(std::slice::from_ref(verdict), &|bytes| rwf::text::message(bytes, None).to_string())
+    text(std::slice::from_ref(verdict), &|bytes| rwf_text::message(bytes, None).to_string())
 }
 
 /// Which rule a wrong client is caught by, in which scenario.

@@ -214,7 +214,7 @@ fn played(name: &str, text: &str, wrong: &'static str, seed: u64) -> (Verdict, V
 }
 
 fn said(verdict: &Verdict) -> String {
-    text(std::slice::from_ref(verdict), &|bytes| rwf::text::message(bytes, None).to_string())
+    text(std::slice::from_ref(verdict), &|bytes| rwf_text::message(bytes, None).to_string())
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn played(name: &str, wrong: &str) -> Verdict {
 }
 
 fn said(verdict: &Verdict) -> String {
-    text(std::slice::from_ref(verdict), &|bytes| rwf::text::message(bytes, None).to_string())
+    text(std::slice::from_ref(verdict), &|bytes| rwf_text::message(bytes, None).to_string())
 }
 
 #[test]

@@ -173,6 +173,8 @@ fn p2ps_config(lossy: bool, filtering: Filtering, random: &mut Random) -> p2ps::
         open_window,
         opens_per_turn: 1 + random.below(20) as u32,
         work_per_turn: [1, 3, 4_000][(open_window % 3) as usize],
+        unwatched_time: [0, 2, 3][(open_window / 3 % 3) as usize] * SECOND,
+        max_unwatched: [0, 1, 4][(incarnation % 3) as usize],
         post_timeout: 8 * SECOND,
         login_timeout: LOGIN_TIMEOUT,
         heartbeat_interval: if lossy { SECOND } else { 0 },

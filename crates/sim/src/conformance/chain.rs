@@ -34,7 +34,15 @@ pub enum Variant {
     Network,
 }
 
+/// In place of variants: the scenario is of what a process does beside its machines, and runs where there are processes.
+const PROCESSES: &str = "processes";
+
 impl Variant {
+    /// Whether a scenario or step for these variants is one for servers that are processes and have this variant's machines.
+    pub fn is_one_of_processes(self, names: &[String]) -> bool {
+        self.is_one_of(names) || names.iter().any(|name| name == PROCESSES)
+    }
+
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Plain, Self::DistributorCache, Self::P2psCache, Self::Network];
 
@@ -276,6 +284,8 @@ impl Set {
                 let items = items.parse().map_err(|_| "no number".to_owned())?;
                 self.p2ps.service_item_limits.insert(service.to_owned(), items);
             }
+            "consumer-age-unwatched-s" => self.p2ps.unwatched_time = seconds()?,
+            "max-unwatched" => self.p2ps.max_unwatched = number()? as u32,
             "pause-resume" => self.p2ps.support_pause_resume = number()? != 0,
             "max-mounts-per-user" => self.p2ps.max_mounts_per_user = number()? as u32,
             "item-limit" => self.p2ps.item_limit = number()? as u32,

@@ -149,7 +149,7 @@ fn worlds_with_conflation_keep_the_rules() {
 #[test]
 fn updates_are_merged_in_worlds_with_conflation() {
     let lines: Vec<String> =
-        (CONFLATED..CONFLATED + 40).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+        (CONFLATED..CONFLATED + 80).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
     for (what, least) in [("has merged", 10), ("Conflation has started", 5)] {
         let count = lines.iter().filter(|line| line.contains(what)).count();
         assert!(count >= least, "{what}: {count} times");

@@ -117,7 +117,7 @@ impl Published {
         if let Some(stream) = self.streams.get(key) {
             return Some(*stream);
         }
-        let stream = self.publisher.role.open(Domain(key.domain), self.service_id, key.name.clone())?;
+        let stream = self.publisher.role.open(Domain(key.domain), self.service_id, &*key.name)?;
         self.streams.insert(key.clone(), stream);
         Some(stream)
     }

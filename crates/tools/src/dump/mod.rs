@@ -16,7 +16,7 @@ use clap::{Parser, ValueEnum};
 use feed::lines;
 use rwf::dictionary::Dictionary;
 use rwf::json::Settings;
-use rwf::text;
+use rwf_text as text;
 use sheet::Sheet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use super::Form;
 use rssl::Sink;
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, LeftOut, Settings};
-use rwf::text;
+use rwf_text as text;
 use std::fmt::Write as _;
 
 /// Where messages go.

@@ -9,6 +9,7 @@ mod persistent;
 pub mod publish;
 mod queue;
 mod round_trip;
+mod schedule;
 pub mod subscribe;
 mod tally;
 mod topic_args;

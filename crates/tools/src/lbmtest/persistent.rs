@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use feed::pace::{Pacer, Rate, Shape};
 use lbm_io::options::{Options, Scope, SourceOption};
 use lbm_io::{Delivery, Events, SendFlags, Sources};
 use lbm_store::receiver::{Delivered, ReceiverEvent, TopicEvent};
@@ -16,6 +15,7 @@ use measure::latency::Latency;
 use serde_json::{Value, json};
 
 use super::payload::{MIN, Payload};
+use super::schedule::{self, Blocking, Schedule};
 use super::topic_args::{self, TopicArgs};
 use crate::output::Output;
 
@@ -48,8 +48,6 @@ impl StoreArgs {
 
 /// How long stores are waited for, ns.
 const PATIENCE_NS: u64 = 30_000_000_000;
-/// Messages between two turns while they go as fast as they can.
-const BURST: u64 = 64;
 
 /// Counts of what a publisher has been told.
 #[derive(Default)]
@@ -124,10 +122,7 @@ pub(super) struct Publishing<'a> {
     pub(super) common: &'a TopicArgs,
     /// Bytes of a message.
     pub(super) payload: usize,
-    pub(super) rate: Rate,
-    /// So many messages, in the place of so long.
-    pub(super) count: Option<u64>,
-    pub(super) seconds_ns: u64,
+    pub(super) schedule: Schedule,
     /// To stay for so long once all is stable.
     pub(super) linger_ns: u64,
 }
@@ -149,16 +144,21 @@ struct Publisher<'a> {
     events: Published,
     payload: Vec<u8>,
     flags: SendFlags,
-    sent: u64,
 }
 
-impl Publisher<'_> {
+impl Blocking for Publisher<'_> {
     fn turn(&mut self, wait: Duration) -> anyhow::Result<()> {
         self.client.poll(Some(wait), &mut self.events)?;
         self.events.tell();
         Ok(())
     }
 
+    fn send(&mut self, message: Payload) -> anyhow::Result<()> {
+        self.send_with(message, self.flags)
+    }
+}
+
+impl Publisher<'_> {
     /// Waits until enough stores have answered.
     fn register(&mut self) -> anyhow::Result<()> {
         let until = net::clock::now() + PATIENCE_NS;
@@ -172,37 +172,13 @@ impl Publisher<'_> {
     }
 
     /// Sends a test message, and waits for stores if as many as may be are not stable.
-    fn send(&mut self, message: Payload, flags: SendFlags) -> anyhow::Result<()> {
+    fn send_with(&mut self, message: Payload, flags: SendFlags) -> anyhow::Result<()> {
         if let Some(head) = self.payload.first_chunk_mut::<MIN>() {
             message.write(head);
         }
         let sqn = self.client.send_blocking(self.source, &self.payload, flags, &mut self.events)?;
         self.events.sent.push_back((sqn, net::clock::now()));
         Ok(())
-    }
-
-    /// Sends by the schedule; returns how long it took, ns.
-    fn send_all(&mut self) -> anyhow::Result<u64> {
-        let (count, rate) = (self.plan.count.unwrap_or(u64::MAX), self.plan.rate);
-        let began = net::clock::now();
-        let ends = began.saturating_add(self.plan.seconds_ns);
-        let mut pacer = Pacer::new(Shape::Smooth, rate, began);
-        while self.sent < count && net::signal::stop_requested() == 0 {
-            let now = net::clock::now();
-            if self.plan.count.is_none() && now >= ends {
-                break;
-            }
-            let due = if rate == Rate::Max { BURST } else { pacer.due(now) }.min(count - self.sent);
-            pacer.skip(due);
-            for _ in 0..due {
-                let number = (self.sent % u64::from(u32::MAX)) as u32;
-                self.send(Payload::Message { number, topic: 0, intended: now }, self.flags)?;
-                self.sent += 1;
-            }
-            let next = pacer.next(now).unwrap_or(now).saturating_sub(net::clock::now());
-            self.turn(if rate == Rate::Max { Duration::ZERO } else { Duration::from_nanos(next) })?;
-        }
-        Ok(net::clock::now() - began)
     }
 
     fn in_flight(&self) -> usize {
@@ -238,14 +214,14 @@ pub(super) fn publish(plan: Publishing<'_>, options: &Options, out: &mut Output)
         source,
         events: Published::default(),
         flags: if at_once { SendFlags::FLUSH } else { SendFlags::NONE },
-        sent: 0,
     };
     publisher.register()?;
-    let took = publisher.send_all()?;
-    publisher.send(Payload::End { topic: 0, count: publisher.sent }, SendFlags::FLUSH)?;
+    let schedule = publisher.plan.schedule;
+    let (sent, took) = schedule::send_all(&mut publisher, schedule)?;
+    publisher.send_with(Payload::End { topic: 0, count: sent }, SendFlags::FLUSH)?;
     publisher.settle()?;
     let in_flight = publisher.in_flight();
-    let Publisher { events, sent, .. } = publisher;
+    let Publisher { events, .. } = publisher;
     let rate = sent as f64 * 1e9 / took.max(1) as f64;
     let latency = events.latency.summary();
     if !common.json {

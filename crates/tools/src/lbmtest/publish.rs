@@ -13,6 +13,7 @@ use super::payload::{MIN, Payload};
 use super::persistent::{self, Publishing, StoreArgs};
 use super::queue::{self, QueueArgs};
 use super::round_trip::RoundTrips;
+use super::schedule::{BURST, Schedule};
 use super::topic_args::{self, Idle, TopicArgs};
 use crate::output::Output;
 use crate::table::{self, Column, micros};
@@ -114,8 +115,6 @@ const COLUMNS: &[Column] = &[
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// Messages between two turns of the context.
-const BURST: u64 = 64;
 /// Closer than this a message is waited for without sleeping: a wake-up takes about as long.
 const NEAR_NS: u64 = 60_000;
 
@@ -178,9 +177,7 @@ fn plan(args: &Args) -> Publishing<'_> {
     Publishing {
         common: &args.common,
         payload: args.payload,
-        rate: args.rate,
-        count: args.count,
-        seconds_ns: seconds(args.seconds),
+        schedule: Schedule { rate: args.rate, count: args.count, seconds_ns: seconds(args.seconds) },
         linger_ns: seconds(args.linger),
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::Args;
-use feed::pace::{Pacer, Rate, Shape};
 use lbm_io::options::{Options, Scope, SourceOption};
 use lbm_io::{Context, Delivery, Events, ReceiverId, SendFlags, SourceId, Sources};
 use lbm_queue_io::{Assigned, Consumption, Index, QueueEvents, Queues, ReceiverEvent, SourceEvent};
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::payload::{MIN, Payload};
 use super::persistent::{Publishing, Subscribing};
+use super::schedule::{self, Blocking};
 use super::topic_args;
 use crate::output::Output;
 
@@ -40,8 +40,6 @@ impl QueueArgs {
     }
 }
 
-/// Messages between two turns while they go as fast as they can.
-const BURST: u64 = 64;
 /// How long receivers are waited for, ns.
 const PATIENCE_NS: u64 = 30_000_000_000;
 /// How long a subscriber waits for messages that others may have had, once the publisher has nothing more, ns.
@@ -106,7 +104,7 @@ struct Publisher<'a> {
     sent: u64,
 }
 
-impl Publisher<'_> {
+impl Blocking for Publisher<'_> {
     fn turn(&mut self, wait: Duration) -> anyhow::Result<()> {
         let Self { context, queues, events, .. } = self;
         queues.poll(context, Some(wait), events)?;
@@ -114,41 +112,20 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    fn send(&mut self, message: Payload, flags: SendFlags) -> anyhow::Result<()> {
+    fn send(&mut self, message: Payload) -> anyhow::Result<()> {
         if let Some(head) = self.payload.first_chunk_mut::<MIN>() {
             message.write(head);
         }
         let index = (self.indices > 0).then(|| Index::Number(self.sent % self.indices));
-        let Self { context, queues, source, payload, events, .. } = self;
-        let id = queues.send_blocking(context, *source, payload, index.as_ref(), flags, events)??;
+        let Self { context, queues, source, payload, events, flags, .. } = self;
+        let id = queues.send_blocking(context, *source, payload, index.as_ref(), *flags, events)??;
         events.sent.insert(id.stamp, net::clock::now());
+        self.sent += 1;
         Ok(())
     }
+}
 
-    /// Sends by the schedule; returns how long it took, ns.
-    fn send_all(&mut self) -> anyhow::Result<u64> {
-        let (count, rate) = (self.plan.count.unwrap_or(u64::MAX), self.plan.rate);
-        let began = net::clock::now();
-        let ends = began.saturating_add(self.plan.seconds_ns);
-        let mut pacer = Pacer::new(Shape::Smooth, rate, began);
-        while self.sent < count && net::signal::stop_requested() == 0 {
-            let now = net::clock::now();
-            if self.plan.count.is_none() && now >= ends {
-                break;
-            }
-            let due = if rate == Rate::Max { BURST } else { pacer.due(now) }.min(count - self.sent);
-            pacer.skip(due);
-            for _ in 0..due {
-                let number = (self.sent % u64::from(u32::MAX)) as u32;
-                self.send(Payload::Message { number, topic: 0, intended: now }, self.flags)?;
-                self.sent += 1;
-            }
-            let next = pacer.next(now).unwrap_or(now).saturating_sub(net::clock::now());
-            self.turn(if rate == Rate::Max { Duration::ZERO } else { Duration::from_nanos(next) })?;
-        }
-        Ok(net::clock::now() - began)
-    }
-
+impl Publisher<'_> {
     /// Waits until all is consumed, or nothing happens any more.
     fn settle(&mut self) -> anyhow::Result<()> {
         let until = net::clock::now() + PATIENCE_NS;
@@ -199,11 +176,12 @@ pub(super) fn publish(
         flags: if at_once { SendFlags::FLUSH } else { SendFlags::NONE },
         sent: 0,
     };
-    let took = publisher.send_all()?;
+    let schedule = publisher.plan.schedule;
+    let (sent, took) = schedule::send_all(&mut publisher, schedule)?;
     publisher.settle()?;
     let in_flight = publisher.queues.in_flight(source);
     let (receivers, _) = publisher.queues.source_receivers(source);
-    let Publisher { events, sent, .. } = publisher;
+    let Publisher { events, .. } = publisher;
     let rate = sent as f64 * 1e9 / took.max(1) as f64;
     let latency = events.latency.summary();
     if !common.json {

@@ -13,7 +13,7 @@ use crate::places::Places;
 use anyhow::{Context as _, anyhow};
 use clap::{Args as ClapArgs, Subcommand};
 use permissions::rights::Pattern;
-use record::{JournalConfig, Recorder, RecorderConfig, RecorderStatus};
+use record::{JournalConfig, Recorder, RecorderConfig, RecorderStatus, UNPACKED_BYTES};
 use record_io::{Limits, Subscriber, Wanted};
 use rssl_io::RsslIo;
 use std::io::IsTerminal as _;
@@ -86,6 +86,9 @@ pub struct Args {
     /// Megabytes of a segment
     #[arg(long, value_name = "MEGABYTES", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=4096))]
     segment_megabytes: u64,
+    /// Write records as they came, for rates that packing cannot follow; record compact packs them later
+    #[arg(long)]
+    unpacked: bool,
     /// Most megabytes that wait to be written; what comes beyond is a gap
     #[arg(long, value_name = "MEGABYTES", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
     queue_megabytes: u64,
@@ -157,6 +160,7 @@ impl Args {
             segment_bytes: self.segment_megabytes << 20,
             keep_bytes: self.keep_megabytes.map(|megabytes| megabytes << 20),
             keep_age_ns: self.keep_hours.map(|hours| hours.saturating_mul(3600 * SECOND)),
+            unpacked_bytes: self.unpacked.then_some(UNPACKED_BYTES),
             ..JournalConfig::default()
         };
         RecorderConfig { journal, queue_bytes: (self.queue_megabytes << 20) as usize }

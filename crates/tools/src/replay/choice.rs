@@ -134,7 +134,7 @@ impl Choice {
             && (self.domains.is_empty() || self.domains.contains(&item.domain))
             && (self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.matches(&*item.name)));
         let name = self.renamings.iter().find_map(|renaming| renaming.apply(&item.name));
-        let name = name.map_or_else(|| item.name.clone(), String::into_boxed_str);
+        let name = name.map_or_else(|| item.name.clone(), Into::into);
         is_wanted.then(|| Item { service: service.as_str().into(), domain: item.domain, name })
     }
 }

@@ -214,7 +214,7 @@ impl Load {
         let looks_ahead = self.items.len() >= MANY;
         for n in 0..count {
             if looks_ahead && n.is_multiple_of(AHEAD as u64) && !self.streams.is_empty() {
-                self.look_ahead();
+                self.look_ahead(if n == 0 { 0 } else { AHEAD });
             }
             let wanted = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every) || self.stamps.overdue;
             let Some(at) = self.next_stream(wanted) else { break };
@@ -261,12 +261,13 @@ impl Load {
         sent
     }
 
-    /// Looks at the items of the next streams: none of these looks depends on another one, so that the processor waits for their memory once.
+    /// Asks for the items of the streams that come after the next `from`, up to those of two groups.
     #[inline]
-    fn look_ahead(&self) {
-        let stream = |ahead| self.streams[self.places.peek(ahead, self.streams.len())];
-        let item = |stream: Stream| self.items[stream.item as usize].sequence;
-        std::hint::black_box((0..AHEAD).fold(0, |seen, ahead| seen ^ item(stream(ahead))));
+    fn look_ahead(&self, from: usize) {
+        for ahead in from..2 * AHEAD {
+            let stream = self.streams[self.places.peek(ahead, self.streams.len())];
+            lines::fetch(&[self.items.as_ptr().wrapping_add(stream.item as usize).cast()]);
+        }
     }
 
     /// Updates that are due and fit; what could not be sent for too long is given up.

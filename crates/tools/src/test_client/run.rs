@@ -15,7 +15,7 @@ use anyhow::anyhow;
 use measure::latency::{Latency, Summary};
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
-use rssl::frame::Packed;
+use rssl::frame::Ahead;
 use rssl::{ClientConfig, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::dictionary::Dictionary;
@@ -445,9 +445,9 @@ impl Handler for Client<'_> {
     }
 
     #[inline]
-    fn packed(&mut self, conn: ConnId, messages: &Packed<'_>) {
+    fn ahead(&mut self, conn: ConnId, messages: Ahead<'_, '_>) {
         let mount = &self.mounts[self.owners[conn.slot()] as usize];
-        mount.list.look_ahead(messages.clone().flatten(), &self.streams);
+        mount.list.look_ahead(messages, &self.streams);
     }
 
     #[inline]
@@ -462,9 +462,10 @@ impl Handler for Client<'_> {
                 let name = mount.list.name_of(msg).map_or("", |name| &self.names[name as usize]);
                 recorder.take(now, index, name, msg, &self.printer.dictionary);
             }
-            let before = mount.list.answered();
+            let before = (mount.list.answered(), mount.list.outstanding());
             let note = mount.list.take(now, msg, &mut self.streams, &mut self.meter);
-            if mount.list.answered() != before {
+            // An answer, or a state that is not one yet: in either case the window has room for the next request.
+            if (mount.list.answered(), mount.list.outstanding()) != before {
                 self.answered_at = now;
                 if self.active.last() != Some(&index) {
                     self.active.push(index);

@@ -56,10 +56,11 @@ impl Streams {
         self.states.len() >= MANY
     }
 
-    /// Has the state of an item come near. The value means nothing; it is to be kept so that nobody leaves the look out.
+    /// Asks for the memory of an item's state.
     #[inline]
-    pub(super) fn look_ahead(&self, column: Column, item: usize) -> u32 {
-        self.states.get(item * self.mounts + column.0).map_or(0, |state| state.sequence)
+    pub(super) fn ask(&self, column: Column, item: usize) {
+        let place = item.wrapping_mul(self.mounts).wrapping_add(column.0);
+        lines::fetch(&[self.states.as_ptr().wrapping_add(place).cast()]);
     }
 
     /// The state of the item of this number, which is below the length of the mount's watchlist.

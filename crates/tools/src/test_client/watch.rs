@@ -183,6 +183,11 @@ impl Watchlist {
         self.answered
     }
 
+    /// Requests that take a place in the window.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
     /// Every item was answered.
     pub fn is_complete(&self) -> bool {
         self.answered == self.names.len()
@@ -240,16 +245,14 @@ impl Watchlist {
         self.names.get(index).copied()
     }
 
-    /// These messages come next. What is known of their streams is looked at for all of them at once, where there are so many streams that each is
-    /// waited for.
+    /// Messages that come soon. What is known of their streams is asked for, where there are so many streams that each is waited for.
     #[inline]
     pub fn look_ahead<'m>(&self, messages: impl Iterator<Item = &'m [u8]>, streams: &Streams) {
         if !streams.are_many() {
             return;
         }
         let item = |msg| usize::try_from(peek::stream_id(msg)?.checked_sub(FIRST_STREAM)?).ok();
-        let seen = messages.filter_map(item).fold(0, |seen, item| seen ^ streams.look_ahead(self.column, item));
-        black_box(seen);
+        messages.filter_map(item).for_each(|item| streams.ask(self.column, item));
     }
 
     /// Takes an item message. `turn` is when it was received.

@@ -2,8 +2,7 @@
 
 use feed::fields as fid;
 use rwf::dictionary::Dictionary;
-use rwf::image::{Payload, Schema};
-use rwf::msg::Msg;
+use rwf::image::Payload;
 use rwf::wire::encode_growing;
 use rwf::{DataType, FieldList, Map, Primitive, Real, SetScope};
 
@@ -45,69 +44,45 @@ pub struct Detail {
     pub asks: Vec<Level>,
 }
 
-/// A held image: what the item would send if it were asked now.
-#[derive(Debug, Default)]
-pub struct Held(Option<Payload>);
+/// The bytes of an image.
+fn bytes(image: &Payload) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let length = encode_growing(&mut bytes, 0, 16 << 10, IMAGE_MAX, |w| image.write(w)).unwrap_or(0);
+    bytes.truncate(length);
+    bytes
+}
 
-impl Held {
-    /// Takes in a message of the item. What cannot be applied leaves no image: the next refresh brings one.
-    pub fn receive(&mut self, msg: &[u8], dictionary: &Dictionary) {
-        let schema = Schema { dictionary: Some(dictionary), ..Schema::NONE };
-        match Msg::decode(msg) {
-            Ok(Msg::Refresh(refresh)) => {
-                let clears = refresh.flags.contains(rwf::msg::RefreshFlags::CLEAR_CACHE);
-                let part = refresh.part_num.is_some_and(|part| part > 0);
-                let held = self.0.take().filter(|held| held.container() == refresh.container && (part || !clears));
-                let mut held = held.unwrap_or_else(|| Payload::new(refresh.container));
-                if held.refresh(refresh.container, refresh.body, &schema).is_ok() {
-                    self.0 = Some(held);
-                }
-            }
-            Ok(Msg::Update(update)) => {
-                let applied = self.0.as_mut().map(|held| held.update(update.container, update.body, &schema));
-                if applied.is_some_and(|applied| applied.is_err()) {
-                    self.0 = None;
-                }
-            }
-            _ => {}
+/// The fields of an image, if it is a field list.
+pub fn fields(image: &Payload, dictionary: &Dictionary) -> Vec<Field> {
+    let bytes = bytes(image);
+    if image.container() != DataType::FIELD_LIST {
+        return Vec::new();
+    }
+    let Ok(list) = FieldList::decode(&bytes, &SetScope::NONE) else { return Vec::new() };
+    list.entries().map_while(Result::ok).map(|entry| field(&entry, dictionary)).collect()
+}
+
+/// Bids and asks of an image, best first, if it is an order book by price or by order.
+pub fn book(image: &Payload, depth: usize) -> (Vec<Level>, Vec<Level>) {
+    let bytes = bytes(image);
+    if image.container() != DataType::MAP {
+        return Default::default();
+    }
+    let Ok(map) = Map::decode(&bytes, &SetScope::NONE) else { return Default::default() };
+    let (mut bids, mut asks) = (Vec::new(), Vec::new());
+    for entry in map.entries().map_while(Result::ok) {
+        match level(entry.data, map.scope()) {
+            Some((true, level)) => bids.push(level),
+            Some((false, level)) => asks.push(level),
+            None => {}
         }
     }
-
-    /// The bytes of the image and their type.
-    fn bytes(&self) -> Option<(DataType, Vec<u8>)> {
-        let held = self.0.as_ref()?;
-        let mut bytes = Vec::new();
-        let length = encode_growing(&mut bytes, 0, 16 << 10, IMAGE_MAX, |w| held.write(w)).ok()?;
-        bytes.truncate(length);
-        Some((held.container(), bytes))
-    }
-
-    /// Its fields, if it is a field list.
-    pub fn fields(&self, dictionary: &Dictionary) -> Vec<Field> {
-        let Some((DataType::FIELD_LIST, bytes)) = self.bytes() else { return Vec::new() };
-        let Ok(list) = FieldList::decode(&bytes, &SetScope::NONE) else { return Vec::new() };
-        list.entries().map_while(Result::ok).map(|entry| field(&entry, dictionary)).collect()
-    }
-
-    /// Bids and asks, best first, if it is an order book by price or by order.
-    pub fn book(&self, depth: usize) -> (Vec<Level>, Vec<Level>) {
-        let Some((DataType::MAP, bytes)) = self.bytes() else { return Default::default() };
-        let Ok(map) = Map::decode(&bytes, &SetScope::NONE) else { return Default::default() };
-        let (mut bids, mut asks) = (Vec::new(), Vec::new());
-        for entry in map.entries().map_while(Result::ok) {
-            match level(entry.data, map.scope()) {
-                Some((true, level)) => bids.push(level),
-                Some((false, level)) => asks.push(level),
-                None => {}
-            }
-        }
-        let by_price = |a: &Level, b: &Level| a.price.to_f64().total_cmp(&b.price.to_f64());
-        bids.sort_by(|a, b| by_price(b, a));
-        asks.sort_by(by_price);
-        bids.truncate(depth);
-        asks.truncate(depth);
-        (bids, asks)
-    }
+    let by_price = |a: &Level, b: &Level| a.price.to_f64().total_cmp(&b.price.to_f64());
+    bids.sort_by(|a, b| by_price(b, a));
+    asks.sort_by(by_price);
+    bids.truncate(depth);
+    asks.truncate(depth);
+    (bids, asks)
 }
 
 fn field(entry: &rwf::FieldEntry<'_>, dictionary: &Dictionary) -> Field {
@@ -153,17 +128,9 @@ fn level(data: &[u8], scope: SetScope<'_>) -> Option<(bool, Level)> {
 mod tests {
     use super::*;
     use feed::fields::append_fields;
-    use rwf::msg::{Domain, RefreshMsg, UpdateMsg};
+    use rwf::image::Schema;
     use rwf::wire::Writer;
     use rwf::{MapAction, MapEncoder, MapHead};
-
-    fn refresh(container: DataType, body: &[u8]) -> Vec<u8> {
-        let msg = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 5) };
-        let mut buffer = vec![0; 4_096];
-        let mut w = Writer::new(&mut buffer);
-        msg.encode(&mut w).unwrap();
-        w.written().to_vec()
-    }
 
     #[test]
     fn fields_have_names_types_and_values() {
@@ -174,17 +141,13 @@ mod tests {
             f.text(fid::DSPLY_NAME, "AN ITEM");
             f.enumeration(fid::CURRENCY, 840);
         });
-        let mut held = Held::default();
-        held.receive(&refresh(DataType::FIELD_LIST, &body), &dictionary);
+        let schema = Schema { dictionary: Some(&dictionary), ..Schema::NONE };
+        let mut held = Payload::new(DataType::FIELD_LIST);
+        held.refresh(DataType::FIELD_LIST, &body, &schema).unwrap();
         let mut change = Vec::new();
         append_fields(&mut change, |f| f.real(fid::BID, 10_002, 2));
-        let update =
-            UpdateMsg { container: DataType::FIELD_LIST, body: &change, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
-        let mut buffer = [0; 100];
-        let mut w = Writer::new(&mut buffer);
-        update.encode(&mut w).unwrap();
-        held.receive(w.written(), &dictionary);
-        let fields = held.fields(&dictionary);
+        held.update(DataType::FIELD_LIST, &change, &schema).unwrap();
+        let fields = fields(&held, &dictionary);
         let told: Vec<(&str, &str)> = fields.iter().map(|f| (f.name.as_str(), f.value.as_str())).collect();
         assert_eq!(told, [("BID", "100.02"), ("DSPLY_NAME", "AN ITEM"), ("CURRENCY", "USD (840)")]);
         assert_eq!(fields[0].kind, "REAL");
@@ -206,15 +169,15 @@ mod tests {
         }
         map.finish().unwrap();
         let body = w.written().to_vec();
-        let mut held = Held::default();
-        held.receive(&refresh(DataType::MAP, &body), &Dictionary::builtin());
-        let (bids, asks) = held.book(10);
+        let mut held = Payload::new(DataType::MAP);
+        held.refresh(DataType::MAP, &body, &Schema::NONE).unwrap();
+        let (bids, asks) = book(&held, 10);
         let prices = |levels: &[Level]| levels.iter().map(|level| level.price.to_string()).collect::<Vec<_>>();
         assert_eq!(
             (prices(&bids), prices(&asks)),
             (vec!["100.00".to_owned(), "99.98".to_owned()], vec!["100.02".to_owned(), "100.03".to_owned()])
         );
         assert_eq!(bids[0].size.map(|size| size.to_string()), Some("300".to_owned()));
-        assert_eq!(held.book(1).0.len(), 1);
+        assert_eq!(book(&held, 1).0.len(), 1);
     }
 }

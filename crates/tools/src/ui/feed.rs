@@ -1,43 +1,39 @@
-//! The consumer behind the view: a watchlist over RSSL, decoded into rows.
+//! The session behind the view: a watchlist of the client library, decoded into rows.
 
-use super::detail::{Detail, Held};
+use super::detail::{self, Detail};
 use super::{Direction, Link, Row, Snapshot, trouble};
-use crate::consumer::Identity;
+use client::{Availability, Delivery, Event, Interest, SubscriptionId};
+use client_io::{Connection, Notice};
 use feed::fields as fid;
 use measure::latency::Latency;
-use net::tcp::ConnId;
-use omm::consumer::{Consumer, Event, ItemId, ItemRequest};
-use omm::{ConnectionList, Server};
-use omm_io::{Client, Closed};
-use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rustc_hash::FxHashMap;
+use omm::consumer::{self, ItemRequest};
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, Msg};
-use rwf::rdm::directory::Service;
 use rwf::rmtes::RmtesCache;
 use rwf::{DataState, DataType, FieldList, Primitive, Real, SetScope, State, StreamState};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
-/// Pause before another attempt to connect, nanoseconds.
-const RETRY: u64 = SECOND / 2;
 /// Seconds of rates kept, and of latencies summed up.
 const HISTORY: usize = 300;
 const LATENCY_SECONDS: usize = 10;
 
-/// A consumer that keeps a snapshot of its watchlist.
+/// A session that keeps a snapshot of its watchlist.
 pub struct WatchClient {
-    io: RsslIo,
+    connection: Connection,
     view: View,
+    /// The rows, by place.
+    list: SubscriptionId,
+    /// The order book of the item that is looked at in full, and its row.
+    book: Option<(usize, SubscriptionId)>,
+    dictionary: Arc<Dictionary>,
 }
 
-/// What the session's messages change.
+/// Figures that the session's messages change.
 struct View {
     snapshot: Snapshot,
-    client: Client<Consumer, SocketAddr>,
-    /// Which row an item has.
-    places: FxHashMap<ItemId, usize>,
     started: u64,
     second: u64,
     this_second: u64,
@@ -46,21 +42,14 @@ struct View {
     latency: Latency,
     /// Latencies of the last seconds, newest last.
     latencies: VecDeque<Latency>,
-    /// By row: the image, for who looks at the item in full.
-    images: Vec<Held>,
-    dictionary: Dictionary,
-    book: Option<Book>,
-}
-
-/// The order book of the item that is looked at in full.
-struct Book {
-    row: usize,
-    item: ItemId,
-    held: Held,
 }
 
 /// Levels of a book that are shown, at most.
 const DEPTH: usize = 50;
+
+fn request(service: &str, domain: Domain) -> ItemRequest {
+    ItemRequest { name_type: Some(1), domain, ..ItemRequest::new(service, "") }
+}
 
 impl WatchClient {
     /// A watchlist of `names` of `service` at `address`; it connects at the first turn, and again whenever it is cut off.
@@ -69,41 +58,31 @@ impl WatchClient {
     /// There are no descriptors left.
     pub fn new(address: SocketAddr, service: &str, names: &[String]) -> std::io::Result<Self> {
         let now = net::clock::now();
+        let dictionary = Arc::new(Dictionary::builtin());
+        let mut config =
+            super::session(&address.to_string(), "demo", "quoteway demo").map_err(std::io::Error::other)?;
+        config.client.dictionary = Some(Arc::clone(&dictionary));
+        let mut connection = Connection::new(config)?;
+        let interest = Interest { request: request(service, Domain::MARKET_PRICE), names: names.to_vec() };
+        let list = connection.client.subscribe(now, &interest, &mut |_| {}).map_err(std::io::Error::other)?;
         let rows = names.iter().map(|name| Row { name: name.clone(), ..Row::default() }).collect();
-        let identity =
-            Identity { user: "demo".to_owned(), application: "quoteway demo".to_owned(), service: service.to_owned() };
-        let server = Server::new(address.ip().to_string(), address.port());
-        let connections =
-            ConnectionList { retry_min_ns: RETRY, retry_max_ns: RETRY, ..ConnectionList::new(vec![server]) };
-        let mut consumer = Consumer::new(identity.config(connections));
-        let mut places = FxHashMap::default();
-        for (place, name) in names.iter().enumerate() {
-            let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(service, name) };
-            let item = consumer.open(now, request).map_err(std::io::Error::other)?;
-            places.insert(item, place);
-        }
         let snapshot =
             Snapshot { service: service.to_owned(), address: address.to_string(), rows, ..Snapshot::default() };
         let view = View {
             snapshot,
-            client: Client::new(consumer, address),
-            places,
             started: now,
             second: now,
             this_second: 0,
             moved: vec![0; names.len()],
             latency: Latency::new(),
             latencies: VecDeque::new(),
-            images: names.iter().map(|_| Held::default()).collect(),
-            dictionary: Dictionary::builtin(),
-            book: None,
         };
-        Ok(Self { io: RsslIo::new(now)?, view })
+        Ok(Self { connection, view, list, book: None, dictionary })
     }
 
     /// Wakes the turn from another thread.
     pub fn waker(&mut self) -> net::Waker {
-        self.io.tcp().waker()
+        self.connection.waker()
     }
 
     /// Takes in what comes until `deadline` (nanoseconds of the monotonic clock).
@@ -111,17 +90,15 @@ impl WatchClient {
     /// # Errors
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, deadline: u64) -> std::io::Result<()> {
-        let now = net::clock::now();
-        let Self { io, view, .. } = self;
-        if let Err(e) = view.client.connect(now, io) {
-            view.lost(&e.to_string());
-        }
-        let wake = view.client.role.timeout().map_or(deadline, |at| at.min(deadline)).min(view.second + SECOND);
-        let now = io.turn(Some(wake), view)?;
+        let Self { connection, view, list, .. } = self;
+        let wake = deadline.min(view.second + SECOND);
+        let now = connection.turn(Some(wake), &mut |now, delivery| {
+            if delivery.subscription == *list {
+                view.item(now, &delivery);
+            }
+        })?;
         view.tick(now);
-        view.client.role.handle_timeout(now);
-        view.follow_events();
-        view.client.send(now, io);
+        view.follow(connection);
         Ok(())
     }
 
@@ -130,44 +107,47 @@ impl WatchClient {
     /// # Errors
     /// There are as many items as one session may have.
     pub fn watch(&mut self, name: &str) -> std::io::Result<usize> {
-        let view = &mut self.view;
+        let Self { connection, view, list, .. } = self;
         if let Some(row) = view.snapshot.rows.iter().position(|row| row.name == name) {
             return Ok(row);
         }
         let row = view.snapshot.rows.len();
-        let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(view.snapshot.service.as_str(), name) };
-        let item = view.client.role.open(net::clock::now(), request).map_err(std::io::Error::other)?;
-        view.places.insert(item, row);
         view.snapshot.rows.push(Row { name: name.to_owned(), ..Row::default() });
         view.moved.push(0);
-        view.images.push(Held::default());
+        let now = net::clock::now();
+        let request = request(&view.snapshot.service, Domain::MARKET_PRICE);
+        let interest = Interest { request, names: vec![name.to_owned()] };
+        let opened = connection.client.extend(now, *list, &interest, &mut |delivery| view.item(now, &delivery));
+        if let Err(error) = opened {
+            view.snapshot.rows.pop();
+            view.moved.pop();
+            return Err(std::io::Error::other(error));
+        }
         Ok(row)
     }
 
     /// Looks at the item of a row in full, its order book included, or at none.
     pub fn look_at(&mut self, row: Option<usize>) {
-        let view = &mut self.view;
+        let Self { connection, view, list, book, dictionary } = self;
         let now = net::clock::now();
-        if view.book.as_ref().map(|book| book.row) != row {
-            if let Some(book) = view.book.take() {
-                view.client.role.close(now, book.item);
+        if book.map(|(row, _)| row) != row {
+            if let Some((_, book)) = book.take() {
+                connection.client.unsubscribe(now, book);
             }
-            let name = row.and_then(|row| view.snapshot.rows.get(row)).map(|row| row.name.as_str());
-            view.book = row.zip(name).and_then(|(row, name)| {
-                let request = ItemRequest {
-                    name_type: Some(1),
-                    domain: Domain::MARKET_BY_PRICE,
-                    ..ItemRequest::new(view.snapshot.service.as_str(), name)
-                };
+            let name = row.and_then(|row| view.snapshot.rows.get(row)).map(|row| row.name.clone());
+            *book = row.zip(name).and_then(|(row, name)| {
+                let request = request(&view.snapshot.service, Domain::MARKET_BY_PRICE);
+                let interest = Interest { request, names: vec![name] };
                 // Without room for its book, the item is shown without one.
-                let item = view.client.role.open(now, request).ok()?;
-                Some(Book { row, item, held: Held::default() })
+                Some((row, connection.client.subscribe(now, &interest, &mut |_| {}).ok()?))
             });
         }
-        view.snapshot.detail = row.and_then(|row| {
-            let fields = view.images.get(row)?.fields(&view.dictionary);
-            let (bids, asks) = view.book.as_ref().map(|book| book.held.book(DEPTH)).unwrap_or_default();
-            Some(Detail { fields, bids, asks })
+        let held = |subscription, place| connection.client.image(subscription, place)?.payload();
+        view.snapshot.detail = row.map(|row| {
+            let fields = held(*list, row as u32).map(|image| detail::fields(image, dictionary)).unwrap_or_default();
+            let book = book.and_then(|(_, book)| held(book, 0));
+            let (bids, asks) = book.map(|book| detail::book(book, DEPTH)).unwrap_or_default();
+            Detail { fields, bids, asks }
         });
     }
 
@@ -206,45 +186,44 @@ impl View {
         self.snapshot.latency = sum.summary();
     }
 
-    fn lost(&mut self, why: &str) {
-        self.follow_events();
-        self.snapshot.link = Link::Away;
-        why.clone_into(&mut self.snapshot.notice);
-    }
-
-    fn follow_events(&mut self) {
-        while let Some(event) = self.client.role.poll_event() {
-            match event {
-                Event::ServiceUp { name, .. } if name == self.snapshot.service => {
-                    self.snapshot.link = Link::Up;
-                    self.snapshot.notice.clear();
-                }
-                Event::ServiceDown { name, .. } if name == self.snapshot.service => {
-                    // The head of the screen says so. A connection that goes takes the service with it, and says more.
-                    self.snapshot.link = Link::ServiceDown;
-                    self.snapshot.notice.clear();
-                }
-                Event::LoginRefused(state) => self.snapshot.notice = format!("login closed: {}", state.as_state()),
-                Event::ItemState { item, state } => {
-                    let row = self.places.get(&item).and_then(|&place| self.snapshot.rows.get_mut(place));
-                    if let Some(row) = row.filter(|row| row.imaged || state.stream.is_final()) {
-                        row.take_state(state.as_state());
+    /// The state of connection and service.
+    fn follow(&mut self, connection: &mut Connection) {
+        while let Some(notice) = connection.poll_notice() {
+            match notice {
+                Notice::Lost { why, .. } => self.snapshot.notice = why,
+                Notice::Client(Event::Consumer { event, .. }) => match *event {
+                    consumer::Event::LoginRefused(state) => {
+                        self.snapshot.notice = format!("login closed: {}", state.as_state());
                     }
-                }
-                Event::Disconnect(_) => self.client.leave(),
+                    consumer::Event::ServiceUp { name, .. } if name == self.snapshot.service => {
+                        self.snapshot.notice.clear();
+                    }
+                    _ => {}
+                },
                 _ => {}
             }
         }
+        let link = match connection.client.availability(&self.snapshot.service) {
+            Availability::Unknown => Link::Away,
+            Availability::Absent => Link::NoService,
+            Availability::Down => Link::ServiceDown,
+            Availability::Up => Link::Up,
+        };
+        if std::mem::replace(&mut self.snapshot.link, link) == link {
+            return;
+        }
+        match link {
+            Link::NoService => self.snapshot.notice = format!("waiting for service {}", self.snapshot.service),
+            // The head of the screen says so. A connection that goes takes the service with it, and says more.
+            Link::ServiceDown => self.snapshot.notice.clear(),
+            Link::Away | Link::Up => {}
+        }
     }
 
-    fn item(&mut self, now: u64, item: ItemId, msg: &[u8]) {
-        if let Some(book) = self.book.as_mut().filter(|book| book.item == item) {
-            return book.held.receive(msg, &self.dictionary);
-        }
-        let Some(&index) = self.places.get(&item) else { return };
-        self.images[index].receive(msg, &self.dictionary);
+    fn item(&mut self, now: u64, delivery: &Delivery<'_>) {
+        let index = delivery.item as usize;
         let Some(row) = self.snapshot.rows.get_mut(index) else { return };
-        match Msg::decode(msg) {
+        match Msg::decode(delivery.msg) {
             Ok(Msg::Refresh(refresh)) => {
                 let name = std::mem::take(&mut row.name);
                 *row = Row { name, imaged: true, updates: row.updates, direction: row.direction, ..Row::default() };
@@ -261,12 +240,14 @@ impl View {
                 if apply(row, update.container, update.body) {
                     self.moved[index] = now;
                 }
-                if let Some(sent) = measure::stamp::find(msg) {
+                if let Some(sent) = measure::stamp::find(delivery.msg) {
                     self.latency.record(net::clock::now().saturating_sub(sent));
                 }
             }
             Ok(Msg::Status(status)) => {
-                if let Some(state) = status.state {
+                // An item without an image waits for connection and service, whatever is said of it; from a service that is up it is an answer.
+                let is_answer = row.imaged || delivery.is_final || self.snapshot.link == Link::Up;
+                if let Some(state) = status.state.filter(|_| is_answer) {
                     row.take_state(state);
                 }
             }
@@ -351,36 +332,6 @@ fn move_of(before: Option<Real>, after: Option<Real>) -> Option<Direction> {
         std::cmp::Ordering::Greater => Some(Direction::Up),
         std::cmp::Ordering::Less => Some(Direction::Down),
         std::cmp::Ordering::Equal => None,
-    }
-}
-
-impl Handler for View {
-    fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
-        self.client.opened(now, conn);
-    }
-
-    fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
-        let had_directory = self.client.role.has_directory();
-        if let Some(given) = self.client.role.handle_message(now, msg) {
-            return self.item(now, given.item, msg);
-        }
-        self.follow_events();
-        let is_known = |name: &str| self.client.role.services().filter_map(Service::name).any(|known| known == name);
-        if !had_directory && self.client.role.has_directory() {
-            if !is_known(&self.snapshot.service) {
-                self.snapshot.link = Link::NoService;
-                self.snapshot.notice = format!("waiting for service {}", self.snapshot.service);
-            } else if self.snapshot.link == Link::Away {
-                // The service is there, and was not said to be up with the directory.
-                self.snapshot.link = Link::ServiceDown;
-            }
-        }
-    }
-
-    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.client.closed(now, conn, ended) == Closed::Lost {
-            self.lost(&ended.why.to_string());
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The view of the demo: a watchlist with live quotes, rates and latencies.
 //!
-//! [`feed::WatchClient`] is a consumer that keeps a [`Snapshot`]; [`navigation`] is where the person is in it; [`draw`] and [`plain`]
+//! [`feed::WatchClient`] is a session that keeps a [`Snapshot`]; [`navigation`] is where the person is in it; [`draw`] and [`plain`]
 //! turn them into a screen or a line, and know nothing else. [`run`] joins them: on a terminal the screen, anywhere else lines.
 
 pub mod detail;
@@ -14,6 +14,19 @@ mod snapshot;
 
 pub use screen::{Command, Settings, run};
 pub use snapshot::{ClientLine, Direction, Link, Row, Snapshot};
+
+/// Pause before another attempt to connect, nanoseconds: somebody is looking.
+const RETRY_NS: u64 = 500_000_000;
+
+/// A session of a view with a server: `HOST:PORT`, or `srv:` with the name of a service.
+fn session(server: &str, user: &str, application: &str) -> Result<client_io::SessionConfig, client_io::AddressError> {
+    let mut config = client_io::SessionConfig::new(server, user)?;
+    let consumer = &mut config.client.consumer;
+    consumer.login.attributes.application_name = Some(application.to_owned());
+    consumer.dictionary = false;
+    (consumer.connections.retry_min_ns, consumer.connections.retry_max_ns) = (RETRY_NS, RETRY_NS);
+    Ok(config)
+}
 
 /// What is wrong with an item, for people; `None` when it is good, whatever text says so.
 fn trouble(state: rwf::State<'_>) -> Option<String> {

@@ -5,30 +5,25 @@
 
 use anyhow::anyhow;
 use std::io::{IsTerminal as _, Write};
-use std::sync::Arc;
 
 use clap::Args as ClapArgs;
+use client::{Availability, Interest};
+use client_io::{Connection, Notice};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use marketfeed::page::{Layout, RecordPage};
-use net::tcp::{ConnId, SocketOptions};
+use net::dns::ServiceName;
+use omm::consumer::{self, ItemRequest};
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
-use rssl::{ClientConfig, Version};
-use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rwf::msg::{CloseMsg, Domain, Msg, MsgKey, RequestFlags, RequestMsg};
+use rwf::msg::Msg;
 use rwf::page::{Cell, Page, PageSize, style};
-use rwf::wire::Writer;
 use rwf::{DataType, FieldList, SetScope};
 
 use super::trouble;
-use crate::consumer::{Consumer, Identity, Received};
-use crate::outbox::Outbox;
 use crate::places::Places;
 
-/// Stream of the page.
-const STREAM: i32 = 5;
 const SECOND: u64 = 1_000_000_000;
 /// How often the screen is drawn.
 const FRAME: u64 = 100_000_000;
@@ -111,6 +106,12 @@ impl PageView {
             }
             _ => {}
         }
+    }
+
+    /// Says what has become of connection or service.
+    fn say(&mut self, what: &str) {
+        what.clone_into(&mut self.notice);
+        self.is_changed = true;
     }
 
     fn apply(&mut self, at: u64, container: DataType, body: &[u8], is_image: bool) {
@@ -205,135 +206,66 @@ fn look(cell: Cell, fades: bool) -> Style {
 /// Said while the service cannot be used.
 const SERVICE_DOWN: &str = "the service is down";
 
-/// The session behind the view.
-struct Session {
-    view: PageView,
-    item: String,
-    consumer: Consumer,
-    outbox: Outbox,
-    conn: Option<ConnId>,
-    service: Option<u16>,
-    version: Version,
-    retry_at: Option<u64>,
-    /// The next attempt is for the next place of the server.
-    is_elsewhere: bool,
-}
-
-impl Session {
-    fn request(&mut self, service: u16) {
-        let mut buffer = [0; 1_024];
-        if self.service.replace(service).is_some() {
-            // The service has another id: what was open under the old one is over.
-            let mut w = Writer::new(&mut buffer);
-            if CloseMsg::new(Domain::MARKET_PRICE, STREAM).encode(&mut w).is_ok() {
-                self.outbox.push(w.written());
-            }
-        }
-        let mut w = Writer::new(&mut buffer);
-        let request = RequestMsg {
-            flags: RequestFlags::STREAMING,
-            key: MsgKey { name_type: Some(1), ..MsgKey::item(service, self.item.as_bytes()) },
-            ..RequestMsg::new(Domain::MARKET_PRICE, STREAM)
-        };
-        match request.encode(&mut w) {
-            Ok(()) => self.outbox.push(w.written()),
-            Err(e) => self.say(&format!("the item cannot be asked for: {e}")),
-        }
-    }
-
-    fn say(&mut self, what: &str) {
-        what.clone_into(&mut self.view.notice);
-        self.view.is_changed = true;
-    }
-}
-
-impl Handler for Session {
-    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
-        let outbox = &mut self.outbox;
-        self.consumer.begin(now, &mut |m| outbox.push(m));
-    }
-
-    fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
-        let outbox = &mut self.outbox;
-        match self.consumer.receive(now, msg, &mut |m| outbox.push(m)) {
-            Received::Item => self.view.receive(now, msg),
-            Received::ServiceUp(id) if self.service != Some(id) => self.request(id),
-            // The stream went on under the same id: no image need follow.
-            Received::ServiceUp(_) if self.view.notice == SERVICE_DOWN => self.say(""),
-            Received::ServiceUp(_) | Received::LoggedIn | Received::Nothing => {}
-            Received::ServiceDown => self.say(SERVICE_DOWN),
-            Received::ServiceUnknown(known) => {
-                self.say(&format!("waiting for the service; there are: {}", known.join(", ")));
-            }
-            Received::LoginClosed(why) => self.say(&format!("login closed: {why}")),
-        }
-    }
-
-    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.conn == Some(conn) {
-            self.version = ended.next_version.unwrap_or(Version::V14);
-            self.is_elsewhere = ended.next_version.is_none();
-            (self.conn, self.service, self.outbox) = (None, None, Outbox::default());
-            self.retry_at = Some(now + SECOND / 2);
-            self.say(&ended.why.to_string());
-        }
-    }
-}
-
 /// A page of a server.
 struct Client {
-    io: RsslIo,
-    places: Places,
-    session: Session,
+    connection: Connection,
+    view: PageView,
+    service: String,
+    /// The last that was said of the service.
+    availability: Availability,
 }
 
 impl Client {
     fn new(args: &Args) -> anyhow::Result<Self> {
-        let places = Places::of_host(&args.host, args.port, "-h")?;
-        let now = net::clock::now();
-        let identity = Identity {
-            user: args.user.clone(),
-            application: "quoteway page".to_owned(),
-            service: args.service.clone(),
-        };
-        let session = Session {
-            view: PageView::new(args.size),
-            item: args.item.clone(),
-            consumer: Consumer::new(identity),
-            outbox: Outbox::default(),
-            conn: None,
-            service: None,
-            version: Version::V14,
-            retry_at: Some(now),
-            is_elsewhere: false,
-        };
-        Ok(Self { io: RsslIo::new(now).map_err(|e| anyhow!("no sockets: {e}"))?, places, session })
+        // A name that nobody has is told before there is a screen.
+        Places::of_host(&args.host, args.port, "-h")?;
+        let is_service = ServiceName::is_meant_by(&args.host);
+        let server = if is_service { args.host.clone() } else { format!("{}:{}", args.host, args.port) };
+        let config = super::session(&server, &args.user, "quoteway page")?;
+        let mut connection = Connection::new(config).map_err(|e| anyhow!("no sockets: {e}"))?;
+        let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(args.service.as_str(), "") };
+        let interest = Interest { request, names: vec![args.item.clone()] };
+        connection.client.subscribe(net::clock::now(), &interest, &mut |_| {})?;
+        let (view, service) = (PageView::new(args.size), args.service.clone());
+        Ok(Self { connection, view, service, availability: Availability::Unknown })
     }
 
     fn turn(&mut self, deadline: u64) -> anyhow::Result<()> {
-        let now = net::clock::now();
-        let Self { io, places, session } = self;
-        if session.retry_at.is_some_and(|at| at <= now) {
-            session.retry_at = None;
-            if std::mem::take(&mut session.is_elsewhere) {
-                places.go_on();
-            }
-            let config = ClientConfig { version: session.version, ..ClientConfig::default() };
-            match io.connect(now, places.address(), &SocketOptions::default(), Arc::new(config), None) {
-                Ok(conn) => session.conn = Some(conn),
-                Err(e) => {
-                    session.is_elsewhere = true;
-                    session.retry_at = Some(now + SECOND / 2);
-                    session.say(&e.to_string());
-                }
-            }
-        }
-        let wake = session.retry_at.map_or(deadline, |at| at.min(deadline));
-        let now = io.turn(Some(wake), session).map_err(|e| anyhow!("sockets: {e}"))?;
-        if let Some(conn) = session.conn.filter(|_| !session.outbox.is_empty()) {
-            io.send(now, conn, |packer| session.outbox.drain(|m| packer.push(m, None)));
-        }
+        let Self { connection, view, .. } = self;
+        let turned = connection.turn(Some(deadline), &mut |now, delivery| view.receive(now, delivery.msg));
+        turned.map_err(|e| anyhow!("sockets: {e}"))?;
+        self.follow();
         Ok(())
+    }
+
+    /// The state of connection and service.
+    fn follow(&mut self) {
+        while let Some(notice) = self.connection.poll_notice() {
+            match notice {
+                Notice::Lost { why, .. } => self.view.say(&why),
+                Notice::Client(client::Event::Consumer { event, .. }) => {
+                    if let consumer::Event::LoginRefused(state) = *event {
+                        self.view.say(&format!("login closed: {}", state.as_state()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let availability = self.connection.client.availability(&self.service);
+        if std::mem::replace(&mut self.availability, availability) == availability {
+            return;
+        }
+        match availability {
+            Availability::Absent => {
+                let known: Vec<&str> = self.connection.client.service_names().collect();
+                let text = format!("waiting for the service; there are: {}", known.join(", "));
+                self.view.say(&text);
+            }
+            Availability::Down => self.view.say(SERVICE_DOWN),
+            // The stream may have gone on: no image need follow.
+            Availability::Up if self.view.notice == SERVICE_DOWN => self.view.say(""),
+            Availability::Up | Availability::Unknown => {}
+        }
     }
 }
 
@@ -363,8 +295,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Ok(false) => {}
             Err(e) => break Err(anyhow!("terminal: {e}")),
         }
-        let view = &client.session.view;
-        if let Err(e) = terminal.draw(|frame| draw(frame, view, &title, nanoseconds(args.fade))) {
+        if let Err(e) = terminal.draw(|frame| draw(frame, &client.view, &title, nanoseconds(args.fade))) {
             break Err(anyhow!("terminal: {e}"));
         }
     };
@@ -376,7 +307,7 @@ fn lines(client: &mut Client, end: u64, out: &mut impl Write) -> anyhow::Result<
     let mut told = String::new();
     while net::clock::now() < end {
         client.turn(end.min(net::clock::now() + FRAME))?;
-        let view = &mut client.session.view;
+        let view = &mut client.view;
         if !std::mem::take(&mut view.is_changed) {
             continue;
         }
@@ -416,7 +347,11 @@ fn quits() -> std::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rwf::msg::{RefreshMsg, UpdateMsg};
+    use rwf::msg::{Domain, RefreshMsg, UpdateMsg};
+    use rwf::wire::Writer;
+
+    /// Stream of the page.
+    const STREAM: i32 = 5;
 
     fn bytes(write: impl FnOnce(&mut Writer<'_>) -> Result<(), rwf::EncodeError>) -> Vec<u8> {
         let mut buffer = vec![0; 8_192];

@@ -358,7 +358,7 @@ fn text(bytes: &[u8]) -> String {
         Msg::Ack(m) => parts.push(format!("id {} {:?}", m.ack_id, m.nak_code)),
         Msg::Post(m) => parts.push(format!("id {:?} {:?}", m.post_id, m.flags)),
         Msg::Update(m) if rwf::msg::Domain::SOURCE == m.domain => {
-            parts.push(rwf::text::message(bytes, None).to_string());
+            parts.push(rwf_text::message(bytes, None).to_string());
         }
         _ => {}
     }

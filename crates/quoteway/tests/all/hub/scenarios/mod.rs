@@ -87,7 +87,7 @@ enum Fault {
 }
 
 fn one(scenario: &Scenario, variant: Variant) -> Result<(), Fault> {
-    if !variant.is_one_of(&scenario.only) {
+    if !variant.is_one_of_processes(&scenario.only) {
         return Err(Fault::NotHere(format!("not for the variant {}", variant.name())));
     }
     let setup = Setup::of(scenario, variant).map_err(Fault::NotHere)?;

@@ -18,6 +18,8 @@ pub(super) struct Setup {
     selects_by: Option<String>,
     /// What single services have for themselves, a line each.
     of_services: BTreeMap<String, Vec<String>>,
+    /// Services that are published later, each with its lines but the one of its journal.
+    delayed: BTreeMap<String, Vec<String>>,
     /// Of each route but that of the fence.
     of_routes: Vec<String>,
     pub(super) two_processes: bool,
@@ -47,6 +49,7 @@ impl Setup {
             blocked: None,
             selects_by: None,
             of_services: BTreeMap::new(),
+            delayed: BTreeMap::new(),
             of_routes: Vec::new(),
             two_processes,
             distributors: 1,
@@ -108,6 +111,7 @@ impl Setup {
             }
             "locked" => ("source_distributor", format!("locked_item_list = [\"{}\"]", of_service()?.1)),
             "standby-pair" => ("source_distributor", format!("active_standby_pairs = [\"{value}\"]")),
+            "consumer-age-unwatched-s" => ("p2ps", format!("consumer_age_unwatched_item_time_s = {}", number()?)),
             "pause-resume" => ("p2ps", format!("support_pause_resume = {}", value != "0")),
             "preemption" => ("source_distributor", format!("preemption = {}", value != "0")),
             "takeover-on-suspect" => ("source_distributor", format!("takeover_on_suspect = {}", value != "0")),
@@ -206,6 +210,16 @@ impl Setup {
                 self.add("source_conflation", "update_aggregation = [\"FEED\"]");
                 ("source_conflation", format!("aggregation_interval_ms = [\"FEED:{}\"]", number()?))
             }
+            // NAME/SERVICE:SECONDS:FIELD, of which the field is kept back.
+            "delay" => {
+                let (name, what) = of_service()?;
+                let [service, seconds, field] = what.split(':').collect::<Vec<_>>()[..] else {
+                    return Err("NAME/SERVICE:SECONDS:FIELD".to_owned());
+                };
+                let lines = self.delayed.entry(name.to_owned()).or_default();
+                lines.push(format!("delayed_service = \"{service}\"\ndelay_s = {seconds}\nfee_fields = [\"{field}\"]"));
+                return Ok(());
+            }
             "conflation-offered-ms" => ("conflation", format!("offered_interval_ms = [\"FEED:{}\"]", number()?)),
             "blocked" => {
                 let (service, item) = of_service()?;
@@ -252,7 +266,11 @@ impl Setup {
         let routes = routes.map(route);
         let of_services = self.of_services.iter();
         let services = of_services.map(|(name, lines)| format!("[service.{name}]\n{}\n", lines.join("\n")));
-        sections.chain(services).chain(routes).collect::<Vec<_>>().concat()
+        let delayed = self.delayed.iter().map(|(name, lines)| {
+            let journal = folder.join(name);
+            format!("[delay.{name}]\n{}\ndelay_journal = \"{}\"\n", lines.join("\n"), journal.display())
+        });
+        sections.chain(services).chain(delayed).chain(routes).collect::<Vec<_>>().concat()
     }
 }
 
