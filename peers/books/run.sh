@@ -9,6 +9,7 @@ root=$(cd "$here/../.." && pwd)
 work=${3:-$root/target/peers/books}
 mkdir -p "$work"
 cd "$work"
+work=$(pwd)
 
 get() { # OWNER/NAME COMMIT [FOLDER...]: what is there already, from wherever, is used; of large ones the folders that are compiled
     name=${1#*/} commit=$2
@@ -41,24 +42,11 @@ for program in itch_handler market_manager_optimized market_manager_optimized_pr
         CppTrader/source/trader/providers/nasdaq/itch_handler.cpp -o "$program"
 done
 
-each() { # what: nanoseconds a message, by the clock
-    printf '%-44s %s ns\n' "$1" "$2"
-}
-peer() { # name of a program of CppTrader
-    said=$("./$1" -i "$day")
-    each "CppTrader $1" "$(echo "$said" | sed -n 's/^ITCH message latency: \([0-9]*\) ns/\1/p')"
-    echo "$said" | sed -n 's/^Max order book levels:/    most levels of a side:/p'
-}
-cat "$day" > /dev/null
-turn=0
-while [ "$turn" -lt "$turns" ]; do
-    turn=$((turn + 1))
-    "$ours" parse "$day"
-    peer itch_handler
-    "$ours" levels "$day"
-    each itch-order-book "$(./itch_order_book < "$day" | sed -n 's/.* nanos , \([0-9.]*\) nanos per packet.*/\1/p')"
-    "$ours" books "$day"
-    peer market_manager_optimized_priced
-    peer market_manager_optimized
-    peer market_manager_optimized_aggressive
-done
+# Both peers make their tables before their clock starts, and ours have memory then, too, by `ready`: for the orders that stand at the most.
+most=$(sed 's/.*at most \([0-9]*\) orders.*/\1/' "$day.txt")
+printf '#!/bin/sh\nexec "%s" "$@" %s\n' "$ours" "$most" > ready
+chmod +x ready
+"$here/turns.sh" "$day" "$turns" "parse=$ours" "itch_handler=$work/itch_handler" \
+    "levels=$ours" "levels:ready=$work/ready" "itch_order_book=$work/itch_order_book" \
+    "books=$ours" "books:ready=$work/ready" "market_manager:priced=$work/market_manager_optimized_priced" \
+    "market_manager:as-it-comes=$work/market_manager_optimized" "market_manager:aggressive=$work/market_manager_optimized_aggressive"

@@ -12,10 +12,10 @@ messages=$((millions * 1000000))
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 
-ours=${QUOTEWAY_RECORD_BENCH:-}
-if [ -z "$ours" ]; then
+bench=${QUOTEWAY_RECORD_BENCH:-}
+if [ -z "$bench" ]; then
     (cd "$root" && cargo bench -p record --bench write --no-run)
-    ours=$(ls -t "${CARGO_TARGET_DIR:-$root/target}"/release/deps/write-* | grep -v '\.d$' | head -1)
+    bench=$(ls -t "${CARGO_TARGET_DIR:-$root/target}"/release/deps/write-* | grep -v '\.d$' | head -1)
 fi
 "$root/scripts/nats-server.sh" "$work"
 cp -r "$here/jetstream" "$here/chronicle" "$here/aeron-archive" "$work"
@@ -29,6 +29,14 @@ javac -d "$work/chronicle/classes" -cp "$classes" "$work/chronicle/Chronicle.jav
 aeron_classes=$work/aeron-archive/classes:$(cat "$work/aeron.classpath")
 javac -d "$work/aeron-archive/classes" -cp "$aeron_classes" "$work/aeron-archive/AeronPeer.java"
 
+# `ours NAME WORDS`: as the bench is told by the words.
+ours() {
+    name=$1
+    shift
+    rm -rf "$work/ours"
+    "$bench" "$millions" "$items" "$@" "$work/ours" | sed -n "s/^\\(written\\|read\\|played\\) *\\([0-9.]*\\) M.*/ours, $name, \\1 \\2 M\\/s/p"
+}
+
 # What its documentation asks of a JVM from 17 on. Without the first property each start of a queue is told to Google.
 chronicle() {
     java -Dchronicle.analytics.disable=true \
@@ -40,10 +48,10 @@ chronicle() {
         -cp "$classes" Chronicle "$work/queue" "$messages" 2> "$work/chronicle.log"
 }
 
-# Without and with synchronisation of what was recorded.
+# With a level of synchronisation, and with checksums or without.
 aeron() {
     java --add-opens=java.base/sun.nio.ch=ALL-UNNAMED --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED \
-        --add-opens=java.base/java.util.zip=ALL-UNNAMED -cp "$aeron_classes" AeronPeer "$work/aeron" "$messages" "$1" 2> "$work/aeron.log"
+        --add-opens=java.base/java.util.zip=ALL-UNNAMED -cp "$aeron_classes" AeronPeer "$work/aeron" "$messages" "$@" 2> "$work/aeron.log"
 }
 
 jetstream() {
@@ -60,11 +68,14 @@ jetstream() {
 turn=0
 while [ "$turn" -lt "$turns" ]; do
     turn=$((turn + 1))
-    rm -rf "$work/ours" "$work/streams" "$work/queue" "$work/aeron"
-    "$ours" "$millions" "$items" long "$work/ours" | sed -n 's/^\(written\|read\|played\) *\([0-9.]*\) M.*/ours \1 \2 M\/s/p'
+    rm -rf "$work/streams" "$work/queue" "$work/aeron"
+    ours packed long
+    ours unpacked long unpacked
+    ours opaque opaque
     jetstream | sed 's/^/JetStream /'
     chronicle | sed 's/^/Chronicle Queue /'
     aeron 0 | sed 's/^/Aeron Archive /'
     aeron 1 | sed 's/^/Aeron Archive, synchronised, /'
+    aeron 0 checked | sed 's/^/Aeron Archive, with checksums, /'
 done
 rm -rf "$work/ours" "$work/streams" "$work/queue" "$work/aeron"

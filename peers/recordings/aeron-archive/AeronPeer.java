@@ -3,6 +3,7 @@ import io.aeron.Subscription;
 import io.aeron.archive.Archive;
 import io.aeron.archive.ArchiveThreadingMode;
 import io.aeron.archive.ArchivingMediaDriver;
+import io.aeron.archive.checksum.Checksums;
 import io.aeron.archive.client.AeronArchive;
 import io.aeron.archive.status.RecordingPos;
 import io.aeron.driver.MediaDriver;
@@ -15,8 +16,8 @@ import org.agrona.concurrent.status.CountersReader;
 
 /**
  * Aeron Archive's side of peers/recordings: messages of 74 bytes of one publication in shared memory, recorded by an archive in the same process, and replayed by
- * it. {@code AeronPeer FOLDER MESSAGES LEVEL} prints one line a figure: name, messages a second. LEVEL is the archive's file synchronisation level: 0 leaves it to
- * the system when pages are written, 1 forces each block that was recorded to the disk. The first turn warms the JVM and is not told.
+ * it. {@code AeronPeer FOLDER MESSAGES LEVEL [checked]} prints one line a figure: name, messages a second. LEVEL is the archive's file synchronisation level: 0 leaves
+ * it to the system when pages are written, 1 forces each block that was recorded to the disk. With {@code checked} what is recorded has checksums (CRC-32). The first turn warms the JVM and is not told.
  */
 public final class AeronPeer {
     private static final String CHANNEL = "aeron:ipc?term-length=64m";
@@ -32,6 +33,7 @@ public final class AeronPeer {
         Path folder = Path.of(args[0]);
         int messages = Integer.parseInt(args[1]);
         int level = Integer.parseInt(args[2]);
+        boolean isChecked = args.length > 3 && args[3].equals("checked");
         String media = folder.resolve("media").toString();
         MediaDriver.Context driver = new MediaDriver.Context()
             .aeronDirectoryName(media)
@@ -46,6 +48,7 @@ public final class AeronPeer {
             .idleStrategySupplier(YieldingIdleStrategy::new)
             .fileSyncLevel(level)
             .catalogFileSyncLevel(level)
+            .recordChecksum(isChecked ? Checksums.crc32() : null)
             .archiveClientContext(new AeronArchive.Context().controlResponseChannel("aeron:ipc"))
             .replicationChannel("aeron:udp?endpoint=localhost:0")
             .controlChannelEnabled(false)

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.refinitiv.ema.access.OmmConsumerConfig;
+import com.refinitiv.eta.transport.BindOptions;
 import com.refinitiv.eta.transport.ConnectOptions;
 import com.refinitiv.eta.transport.ConnectionTypes;
 import java.io.IOException;
@@ -12,6 +13,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.LongConsumer;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -20,6 +22,7 @@ import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.EmaWebSocket;
 import quoteway.interop.peer.EtaClient;
+import quoteway.interop.peer.EtaProvider;
 import quoteway.interop.peer.Ports;
 import quoteway.interop.peer.Service;
 import quoteway.interop.wire.Message;
@@ -33,12 +36,8 @@ class ClientTransportTest {
         return Map.of(22, new Values.Real(tenths, 13));
     }
 
-    @ParameterizedTest(name = "WebSocket: {0}, TLS: {1}")
-    @CsvSource({"false, true", "true, false", "true, true"})
-    void ourConsumerWatchesAnEmaProvider(boolean webSocket, boolean encrypted, World w) throws Exception {
-        // Its folder has the configuration, too.
-        Certificate certificate = Certificate.make(w::with);
-        EmaProvider provider = w.with(Ports.bound(port -> listening(port, webSocket, encrypted, certificate).start()));
+    /** Our consumer, logged in at a provider. */
+    private static Console watching(World w, int port, boolean webSocket, boolean encrypted, Certificate certificate) {
         var options = new ArrayList<String>();
         if (webSocket) {
             options.add("websocket");
@@ -46,20 +45,63 @@ class ClientTransportTest {
         if (encrypted) {
             options.add("roots=" + certificate.certificate());
         }
-        Console consumer = w.with(Console.watch(provider.port(), "user", options.toArray(String[]::new)));
+        Console consumer = w.with(Console.watch(port, "user", options.toArray(String[]::new)));
         consumer.next("logged in", "user");
         consumer.next("service up", World.FEED);
-        // Its parts are long: fragments of RSSL, and frames of WebSocket.
-        assertTrue(Integer.parseInt(consumer.next("dictionary")[1]) > 10_000);
-        consumer.tell("open " + World.FEED + " A");
-        EmaProvider.Item item = provider.awaitOpen("A");
+        return consumer;
+    }
+
+    /** The image of item A, and as many updates as its provider sends. */
+    private static void takesImageAndUpdates(Console consumer, LongConsumer update) {
         assertTrue(consumer.next("refresh", "A", "", "")[4].startsWith("OPEN/OK"));
         for (long n = 1; n <= 1000; n++) {
-            item.update(n);
+            update.accept(n);
         }
         for (long n = 1; n <= 1000; n++) {
             consumer.next("update", "A");
         }
+    }
+
+    @ParameterizedTest(name = "WebSocket: {0}, TLS: {1}")
+    @CsvSource({"false, true", "true, false", "true, true"})
+    void ourConsumerWatchesAnEtaProvider(boolean webSocket, boolean encrypted, World w) throws Exception {
+        Certificate certificate = Certificate.make(w::with);
+        EtaProvider provider = w.with(Ports.bound(port -> new EtaProvider(
+                "eta-provider", port, bind -> listening(bind, webSocket, encrypted, certificate), Service.of(World.FEED, 1)).start()));
+        Console consumer = watching(w, provider.port(), webSocket, encrypted, certificate);
+        consumer.tell("open " + World.FEED + " A");
+        EtaProvider.Item item = provider.awaitOpen("A");
+        takesImageAndUpdates(consumer, item::update);
+        consumer.tell("close A");
+        provider.inbox().next(message -> message.message().kind == Kind.CLOSE, "a close");
+        provider.kill();
+        consumer.next("lost");
+    }
+
+    private static void listening(BindOptions bind, boolean webSocket, boolean encrypted, Certificate certificate) {
+        bind.connectionType(encrypted ? ConnectionTypes.ENCRYPTED : webSocket ? ConnectionTypes.WEBSOCKET : ConnectionTypes.SOCKET);
+        if (webSocket) {
+            bind.wSocketOpts().protocols("rssl.rwf");
+        }
+        if (encrypted) {
+            bind.encryptionOptions().keystoreType("PKCS12");
+            bind.encryptionOptions().keystoreFile(certificate.store().toString());
+            bind.encryptionOptions().keystorePasswd(Certificate.PASSWORD);
+        }
+    }
+
+    @ParameterizedTest(name = "WebSocket: {0}, TLS: {1}")
+    @CsvSource({"false, true", "true, false", "true, true"})
+    void ourConsumerWatchesAnEmaProvider(boolean webSocket, boolean encrypted, World w) throws Exception {
+        // The provider's folder has the configuration, too.
+        Certificate certificate = Certificate.make(w::with);
+        EmaProvider provider = w.with(Ports.bound(port -> listening(port, webSocket, encrypted, certificate).start()));
+        Console consumer = watching(w, provider.port(), webSocket, encrypted, certificate);
+        // Its parts are long: fragments of RSSL, and frames of WebSocket.
+        assertTrue(Integer.parseInt(consumer.next("dictionary")[1]) > 10_000);
+        consumer.tell("open " + World.FEED + " A");
+        EmaProvider.Item item = provider.awaitOpen("A");
+        takesImageAndUpdates(consumer, item::update);
         consumer.tell("close A");
         provider.awaitClose("A");
         assertEquals(0, consumer.left().stream().filter(line -> !line.startsWith("connected")).count());

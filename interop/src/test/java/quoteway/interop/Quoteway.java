@@ -51,7 +51,7 @@ public final class Quoteway implements AutoCloseable {
         pump("err", new BufferedReader(new InputStreamReader(process.getErrorStream(), StandardCharsets.UTF_8)), null);
         process.onExit().thenAccept(p -> ready.completeExceptionally(new IllegalStateException("it ended with " + p.exitValue())));
         try {
-            int[] ports = ready.get(10, TimeUnit.SECONDS);
+            int[] ports = ready.get(60, TimeUnit.SECONDS);
             rsslPort = ports[0];
             nipPort = ports[1];
         } catch (InterruptedException | ExecutionException | TimeoutException e) {

@@ -229,7 +229,7 @@ class SessionTest {
         client.next(5).solicitedImage().openOk();
         CompletableFuture<Void> stopped = CompletableFuture.runAsync(server::stop);
         client.awaitEnd();
-        stopped.get(10, TimeUnit.SECONDS);
+        stopped.get(60, TimeUnit.SECONDS);
         assertFalse(server.alive());
     }
 

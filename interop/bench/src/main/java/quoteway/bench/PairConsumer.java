@@ -12,18 +12,13 @@ import com.refinitiv.eta.codec.MsgClasses;
 import com.refinitiv.eta.codec.Real;
 import com.refinitiv.eta.codec.UInt;
 import com.refinitiv.eta.transport.Channel;
-import com.refinitiv.eta.transport.ChannelState;
-import com.refinitiv.eta.transport.ConnectOptions;
 import com.refinitiv.eta.transport.Error;
-import com.refinitiv.eta.transport.InProgInfo;
 import com.refinitiv.eta.transport.InitArgs;
 import com.refinitiv.eta.transport.ReadArgs;
 import com.refinitiv.eta.transport.Transport;
 import com.refinitiv.eta.transport.TransportBuffer;
 import com.refinitiv.eta.transport.TransportFactory;
 import com.refinitiv.eta.transport.TransportReturnCodes;
-import com.refinitiv.eta.transport.WriteArgs;
-import com.refinitiv.eta.transport.WritePriorities;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.util.Locale;
@@ -102,52 +97,18 @@ final class PairConsumer {
     }
 
     private Channel connect(int port, int mount) throws Exception {
-        ConnectOptions connect = TransportFactory.createConnectOptions();
-        connect.unifiedNetworkInfo().address("127.0.0.1");
-        connect.unifiedNetworkInfo().serviceName(Integer.toString(port));
-        connect.majorVersion(Codec.majorVersion());
-        connect.minorVersion(Codec.minorVersion());
-        connect.protocolType(Codec.protocolType());
-        connect.guaranteedOutputBuffers(100);
-        connect.numInputBuffers(options.mounts() > 10 ? 20 : 200);
-        connect.sysRecvBufSize(256 * 1024);
-        connect.sysSendBufSize(256 * 1024);
-        connect.tcpOpts().tcpNoDelay(true);
-        connect.pingTimeout(120);
-        Channel channel = Transport.connect(connect, error);
-        if (channel == null) {
-            throw new IllegalStateException("cannot connect: " + error.text());
-        }
-        InProgInfo progress = TransportFactory.createInProgInfo();
-        while (channel.state() == ChannelState.INITIALIZING) {
-            if (channel.init(progress, error) < TransportReturnCodes.SUCCESS) {
-                throw new IllegalStateException("handshake: " + error.text());
-            }
-            Thread.onSpinWait();
-        }
+        Channel channel = Channels.connect(port, options.mounts() > 10 ? 20 : 200, error);
         channel.selectableChannel().register(selector, SelectionKey.OP_READ, mount);
         return channel;
     }
 
     private void open(int mount) throws Exception {
         Channel channel = channels[mount];
-        WriteArgs args = TransportFactory.createWriteArgs();
-        args.priority(WritePriorities.HIGH);
         for (int item = 0; item < options.items(); item++) {
             if (!options.watches(mount, item)) {
                 continue;
             }
-            byte[] request = Wire.request(item + 1, "ITEM" + item);
-            TransportBuffer buffer = channel.getBuffer(request.length, false, error);
-            while (buffer == null) {
-                channel.flush(error);
-                turn();
-                buffer = channel.getBuffer(request.length, false, error);
-            }
-            buffer.data().put(request);
-            while (channel.write(buffer, args, error) == TransportReturnCodes.WRITE_CALL_AGAIN) {
-                channel.flush(error);
-            }
+            Channels.write(channel, Wire.request(item + 1, "ITEM" + item, 1), this::turn, error);
         }
         while (channel.flush(error) > TransportReturnCodes.SUCCESS) {
             turn();
@@ -157,21 +118,10 @@ final class PairConsumer {
     private void turn() throws Exception {
         selector.select(1);
         for (SelectionKey key : selector.selectedKeys()) {
-            read((Integer) key.attachment());
+            int mount = (Integer) key.attachment();
+            Channels.read(channels[mount], readArgs, buffer -> take(mount, buffer), error);
         }
         selector.selectedKeys().clear();
-    }
-
-    private void read(int mount) {
-        Channel channel = channels[mount];
-        do {
-            TransportBuffer buffer = channel.read(readArgs, error);
-            if (buffer != null) {
-                take(mount, buffer);
-            } else if (readArgs.readRetVal() == TransportReturnCodes.FAILURE) {
-                throw new IllegalStateException("the provider is gone: " + error.text());
-            }
-        } while (readArgs.readRetVal() > 0);
     }
 
     private void take(int mount, TransportBuffer buffer) {

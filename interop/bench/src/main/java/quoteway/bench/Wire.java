@@ -18,6 +18,7 @@ import com.refinitiv.eta.codec.StreamStates;
 import com.refinitiv.eta.codec.UpdateMsg;
 import com.refinitiv.eta.rdm.DomainTypes;
 import com.refinitiv.eta.rdm.InstrumentNameTypes;
+import com.refinitiv.eta.rdm.Login;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
@@ -33,14 +34,26 @@ final class Wire {
 
     private Wire() {}
 
-    static byte[] request(int streamId, String item) {
+    static byte[] login(int streamId, String user) {
+        var request = (RequestMsg) message(MsgClasses.REQUEST, streamId);
+        request.domainType(DomainTypes.LOGIN);
+        request.applyStreaming();
+        request.msgKey().applyHasName();
+        request.msgKey().name().data(user);
+        request.msgKey().applyHasNameType();
+        request.msgKey().nameType(Login.UserIdTypes.NAME);
+        request.containerType(DataTypes.NO_DATA);
+        return encode(request, false);
+    }
+
+    static byte[] request(int streamId, String item, int service) {
         var request = (RequestMsg) message(MsgClasses.REQUEST, streamId);
         request.applyStreaming();
         request.applyHasPriority();
         request.priority().priorityClass(1);
         request.priority().count(1);
         request.msgKey().applyHasServiceId();
-        request.msgKey().serviceId(1);
+        request.msgKey().serviceId(service);
         request.msgKey().applyHasName();
         request.msgKey().name().data(item);
         request.msgKey().applyHasNameType();

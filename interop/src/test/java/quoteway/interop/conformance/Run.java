@@ -13,7 +13,7 @@ import quoteway.interop.conformance.Script.Step;
 /** A scenario that runs: its server, its actors, and what is done at each step. */
 final class Run implements AutoCloseable {
     /** Of the variants of the scripts, {@code quoteway serve} with nothing set is this one. */
-    private static final List<String> VARIANT = List.of("plain", "uncached");
+    private static final List<String> VARIANT = List.of("plain", "uncached", "processes");
 
     private final Scenario scenario;
     private final Chronicle lock = new Chronicle();
@@ -50,6 +50,7 @@ final class Run implements AutoCloseable {
         return Integer.parseInt(provider.substring(1));
     }
 
+    /** Whether a scenario or step is for this server, or for any that is a process. */
     static boolean isFor(List<String> variants) {
         return variants.isEmpty() || variants.stream().anyMatch(VARIANT::contains);
     }

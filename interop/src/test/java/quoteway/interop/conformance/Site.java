@@ -9,6 +9,7 @@ import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -26,6 +27,7 @@ final class Site implements AutoCloseable {
     /** Of each route to a provider of the scenario. */
     private final List<String> ofRoutes = new ArrayList<>();
     private final List<Path> files = new ArrayList<>();
+    private final List<Path> folders = new ArrayList<>();
     /** Where the providers are dialled, by the numbers in their names. */
     private final Map<Integer, Integer> routes = new TreeMap<>();
     /** Items that each consumer has on which marks go. */
@@ -60,6 +62,16 @@ final class Site implements AutoCloseable {
             Path file = Files.createTempFile("conformance", ".toml");
             files.add(file);
             return Files.writeString(file, text);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private Path folder() {
+        try {
+            Path folder = Files.createTempDirectory("conformance");
+            folders.add(folder);
+            return folder;
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -148,6 +160,15 @@ final class Site implements AutoCloseable {
                 add("source_conflation", "update_aggregation = [\"FEED\"]");
                 add("source_conflation", "aggregation_interval_ms = [\"FEED:" + value + "\"]");
             }
+            case "delay" -> {
+                // NAME/SERVICE:SECONDS:FIELD
+                String[] parts = value.split("[/:]");
+                String section = "delay." + parts[0];
+                add(section, "delayed_service = \"" + parts[1] + "\"");
+                add(section, "delay_s = " + parts[2]);
+                add(section, "fee_fields = [\"" + parts[3] + "\"]");
+                add(section, "delay_journal = \"" + folder() + "\"");
+            }
             case "conflation-offered-ms" -> add("conflation", "offered_interval_ms = [\"FEED:" + value + "\"]");
             case "blocked" -> {
                 Path names = file(value.substring(value.indexOf('/') + 1) + "\n");
@@ -211,5 +232,14 @@ final class Site implements AutoCloseable {
     public void close() {
         server.close();
         files.forEach(file -> file.toFile().delete());
+        folders.forEach(Site::remove);
+    }
+
+    private static void remove(Path folder) {
+        try (var all = Files.walk(folder)) {
+            all.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 }

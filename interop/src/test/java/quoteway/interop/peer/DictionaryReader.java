@@ -37,7 +37,7 @@ public final class DictionaryReader implements OmmConsumerClient {
                         .name(name)
                         .filter(EmaRdm.DICTIONARY_VERBOSE),
                 reader);
-        reader.done.get(15, TimeUnit.SECONDS);
+        reader.done.get(60, TimeUnit.SECONDS);
     }
 
     @Override

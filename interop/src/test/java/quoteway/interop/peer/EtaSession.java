@@ -141,7 +141,7 @@ public class EtaSession implements AutoCloseable {
     /** Waits until the session is established. */
     public void awaitReady() {
         try {
-            if (!ready.await(15, TimeUnit.SECONDS)) {
+            if (!ready.await(60, TimeUnit.SECONDS)) {
                 throw new AssertionError(name + ": the session is not established");
             }
         } catch (InterruptedException e) {
@@ -254,7 +254,7 @@ public class EtaSession implements AutoCloseable {
 
     private void awaitFinished() {
         try {
-            if (!finished.await(10, TimeUnit.SECONDS)) {
+            if (!finished.await(60, TimeUnit.SECONDS)) {
                 throw new AssertionError(name + ": the thread does not end");
             }
         } catch (InterruptedException e) {
@@ -316,7 +316,7 @@ public class EtaSession implements AutoCloseable {
     private void establish() throws IOException {
         InProgInfo progress = TransportFactory.createInProgInfo();
         key = channel.selectableChannel().register(selector, SelectionKey.OP_READ | SelectionKey.OP_CONNECT);
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(15);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
         while (channel.state() == ChannelState.INITIALIZING) {
             int ret = channel.init(progress, error);
             if (ret < TransportReturnCodes.SUCCESS) {

@@ -59,7 +59,7 @@ public final class Relay implements AutoCloseable {
     /** Waits until a client has sent its first frame. */
     public void awaitConnection() {
         try {
-            if (!connected.await(15, TimeUnit.SECONDS)) {
+            if (!connected.await(60, TimeUnit.SECONDS)) {
                 throw new AssertionError("no one connected");
             }
         } catch (InterruptedException e) {

@@ -1,5 +1,6 @@
 package quoteway.interop.peer;
 
+import com.refinitiv.eta.codec.AckMsg;
 import com.refinitiv.eta.codec.Codec;
 import com.refinitiv.eta.codec.CodecFactory;
 import com.refinitiv.eta.codec.DataStates;
@@ -8,6 +9,7 @@ import com.refinitiv.eta.codec.GenericMsg;
 import com.refinitiv.eta.codec.Msg;
 import com.refinitiv.eta.codec.MsgClasses;
 import com.refinitiv.eta.codec.MsgKey;
+import com.refinitiv.eta.codec.PostMsg;
 import com.refinitiv.eta.codec.RefreshMsg;
 import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StreamStates;
@@ -219,6 +221,7 @@ public final class TunnelProvider implements AutoCloseable {
         var wanted = event.classOfService();
         options.classOfService().dataIntegrity().type(wanted.dataIntegrity().type());
         options.classOfService().flowControl().type(wanted.flowControl().type());
+        options.classOfService().authentication().type(wanted.authentication().type());
         options.classOfService().common().maxMsgSize(wanted.common().maxMsgSize());
         options.classOfService().common().protocolType(wanted.common().protocolType());
         options.classOfService().common().protocolMajorVersion(wanted.common().protocolMajorVersion());
@@ -254,6 +257,13 @@ public final class TunnelProvider implements AutoCloseable {
                 MsgKey key = refresh.msgKey();
                 msg.msgKey().copy(key);
             }
+        } else if (msg.msgClass() == MsgClasses.POST) {
+            PostMsg post = (PostMsg) msg;
+            answer.msgClass(MsgClasses.ACK);
+            AckMsg ack = (AckMsg) answer;
+            ack.ackId(post.postId());
+            ack.applyHasText();
+            ack.text().data("taken in the tunnel");
         } else if (msg.msgClass() == MsgClasses.GENERIC) {
             answer.msgClass(MsgClasses.GENERIC);
             GenericMsg generic = (GenericMsg) answer;
