@@ -12,6 +12,8 @@ struct Seen {
     pings: usize,
     /// Messages that were announced, and have yet to come by themselves.
     ahead: std::collections::VecDeque<Vec<u8>>,
+    /// How many had been announced when each message came, with those that had come before.
+    announced: Vec<usize>,
 }
 
 impl Sink for Seen {
@@ -27,6 +29,7 @@ impl Sink for Seen {
             assert_eq!(announced, msg);
         }
         self.messages.push(msg.to_vec());
+        self.announced.push(self.messages.len() + self.ahead.len());
     }
     fn ping(&mut self) {
         self.pings += 1;
@@ -122,6 +125,21 @@ impl Agreement {
             ..ServerConfig::default()
         });
         (client, server.with_seed(9))
+    }
+}
+
+/// Neither compressed nor with keys, in small frames.
+fn plain(version: Version) -> Agreement {
+    Agreement {
+        version,
+        server: Compression::None,
+        offer: CompressionSet::NONE,
+        force: false,
+        level: 0,
+        threshold: None,
+        max_user_message_size: 100,
+        client_keys: false,
+        server_keys: false,
     }
 }
 
@@ -238,23 +256,28 @@ proptest! {
     }
 }
 
+#[test]
+fn messages_of_a_frame_are_announced_a_group_before_they_come() {
+    let mut agreement = plain(Version::V14);
+    agreement.max_user_message_size = 6_144;
+    let (mut client, mut server) = agreement.pair();
+    let (mut seen, mut asked) = (Seen::default(), Vec::new());
+    client.start(0, &mut asked);
+    let answer = deliver(&asked, &[usize::MAX], &mut server, &mut Seen::default());
+    deliver(&answer, &[usize::MAX], &mut client, &mut seen);
+    let messages: Vec<_> = (0..40).map(|number| (vec![number; 10], None)).collect();
+    let (bytes, _, _) = perform(&[Action::Pack(messages)], &mut server);
+    deliver(&bytes, &[usize::MAX], &mut client, &mut seen);
+    // Two groups before the first one is worked on, then one more each time that a group is done.
+    let expected: Vec<_> = (0..40).map(|number| ((number / 16 + 2) * 16_usize).min(40)).collect();
+    assert_eq!(seen.announced, expected);
+}
+
 /// Fragments of several messages, of other messages and pings in between, as peers with several writers send them.
 #[test]
 fn interleaved_fragments_are_sorted_out() {
     for version in [Version::V14, Version::V11] {
-        let mut agreement = Agreement {
-            version,
-            server: Compression::None,
-            offer: CompressionSet::NONE,
-            force: false,
-            level: 0,
-            threshold: None,
-            max_user_message_size: 100,
-            client_keys: false,
-            server_keys: false,
-        };
-        agreement.client_keys = false;
-        let (mut client, mut server) = agreement.pair();
+        let (mut client, mut server) = plain(version).pair();
         let (mut seen, mut out) = (Seen::default(), Vec::new());
         client.start(0, &mut out);
         let mut answer = Vec::new();
