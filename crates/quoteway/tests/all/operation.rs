@@ -155,7 +155,7 @@ fn a_blocked_item_is_nobodys() {
     assert!(!rows("clients.jsonl").is_empty() && read("services.json").contains("DIRECT_FEED"));
     assert!(read("blocked.json").contains("TRI.N") && read("log.json").contains("is blocked"));
     let (done, text) = ctl(&["dump", dumped]);
-    assert!(!done && text.contains("exists"), "{text}");
+    assert!(!done && text.contains("is there already"), "{text}");
     let (done, text) = ctl(&["permissions", "users"]);
     assert!(!done && text.contains("permissions are off"), "{text}");
     assert!(ctl(&["log-level", "debug"]).0);

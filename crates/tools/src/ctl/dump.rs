@@ -1,7 +1,7 @@
 //! `quoteway ctl dump`: what there is to know of a process now, in files (RTDS's dumps on command).
 
 use anyhow::anyhow;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -29,7 +29,12 @@ const ANSWERS: [(&str, &str); 7] = [
 pub(super) fn write(client: &Client, folder: &Path) -> anyhow::Result<Value> {
     // Whoever does not answer this is not to leave an empty folder.
     let process = client.get("/api/v1/process")?;
-    std::fs::create_dir(folder).map_err(|e| anyhow!("{}: {e}", folder.display()))?;
+    std::fs::create_dir(folder).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => {
+            anyhow!("{} is there already, and nothing is written over: name a folder that is not", folder.display())
+        }
+        _ => anyhow!("{}: {e}", folder.display()),
+    })?;
     let mut told = Vec::new();
     for (path, name) in ANSWERS {
         let answer = if path == "process" { Ok(process.clone()) } else { client.get(&format!("/api/v1/{path}")) };
