@@ -7,11 +7,13 @@
 //! | [`latency`] | latencies over an interval, in the units of the reports |
 //! | [`observer`] | records of two ends: who saw which message when |
 //! | [`stats`] | medians, spreads, ratios of pairs |
+//! | [`ports`] | ports that are known before their program runs |
 //! | [`process`] | children, their lines and what they use |
 #![forbid(unsafe_code)]
 
 pub mod latency;
 pub mod observer;
+pub mod ports;
 pub mod process;
 pub mod stamp;
 pub mod stats;

@@ -191,12 +191,9 @@ fn unpacked_and_compressed_sessions_lose_nothing() {
 
 #[test]
 fn a_source_that_comes_later_is_found() {
-    let spare = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let at = spare.local_addr().expect("bound");
-    drop(spare);
-    let (_server, port) = serve(&["--route", &at.to_string()]);
+    let at_port = measure::ports::reserve().to_string();
+    let (_server, port) = serve(&["--route", &format!("127.0.0.1:{at_port}")]);
     let client = std::thread::spawn(move || client(port, &[&["-il", "RDT{0..9}"][..], &SHORT].concat()));
-    let at_port = at.port().to_string();
     let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", &at_port, "-K", "-U", "1k"];
     let _source = start(&args, &From::Error, "is published on");
     assert_whole(&client.join().expect("the client ends"), 10);

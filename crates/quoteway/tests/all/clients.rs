@@ -6,6 +6,7 @@ use client::publication::{Event, PublicationConfig, Unpublished};
 use client::queue::QueueConfig;
 use client::{Fields, Interest, Layout};
 use client_io::{Followed, Notice, Publisher, Session, SessionConfig, Step, Subscription, Transport};
+use measure::ports::reserve;
 use omm::consumer::ItemRequest;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, GenericFlags, GenericMsg, Msg, MsgClass, NakCode, PostMsg, RefreshFlags};
@@ -14,7 +15,6 @@ use rwf::rdm::request::View;
 use rwf::wire::encode_growing;
 use rwf::{DataType, Map, MapAction, MapEncoder, MapHead, Primitive, SetScope, StreamState, peek};
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -528,12 +528,6 @@ fn a_non_interactive_provider_publishes_unasked_and_comes_back_after_its_death()
     });
 }
 
-/// A port that nobody has; a server that is started again needs the one that it had.
-fn free_port() -> String {
-    let spare = TcpListener::bind("127.0.0.1:0").expect("a port");
-    spare.local_addr().expect("bound").port().to_string()
-}
-
 fn publish_all(publisher: &Publisher, names: &[String], value: f64) {
     for name in names {
         publisher.publish(name, &bid(value)).expect("a field");
@@ -546,7 +540,7 @@ fn consumers_and_providers_go_on_behind_the_death_of_their_server() {
     const ITEMS: usize = 200;
     let asked = provider(0);
     let route = asked.address().expect("an address").to_string();
-    let (rssl, nip) = (free_port(), free_port());
+    let (rssl, nip) = (reserve().to_string(), reserve().to_string());
     let run = || {
         let args = ["serve", "--interface", "127.0.0.1", "--rssl-port", &rssl, "--nip-port", &nip, "--route", &route];
         start(&args, &From::Output, "ready ")

@@ -378,7 +378,7 @@ fn clients_of_websocket_have_a_port_of_their_own_beside_that_of_all() {
 
 #[test]
 fn a_client_at_a_closed_port_says_why_and_ends() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let closed = measure::ports::reserve();
     let output = Command::new(env!("CARGO_BIN_EXE_quoteway"))
         .args(["test-client", "-h", "127.0.0.1", "-p", &closed.to_string(), "-il", "A", "--seconds", "1"])
         .output()

@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use measure::ports::reserve;
 use serde_json::Value;
 use simple_dns::rdata::{RData, SRV};
 use simple_dns::{CLASS, Name, Packet, RCODE, ResourceRecord};
@@ -72,11 +73,6 @@ fn port_of(address: &str) -> u16 {
     address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port")
 }
 
-/// A port where nobody listens.
-fn closed_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr()).expect("a port").port()
-}
-
 fn count(server: &Process, text: &str) -> usize {
     let events = server.json("/api/v1/events");
     let is_it = |event: &&Value| event.to_string().contains(text);
@@ -103,7 +99,7 @@ fn everybody_finds_everybody_by_name() {
 
     // The provider that is wanted most is not there: the next one is asked.
     let ((_one, first), (_two, second)) = (source(), source());
-    dns.say("_rssl._tcp.feed.test", &[(2, port_of(&first)), (3, port_of(&second)), (1, closed_port())]);
+    dns.say("_rssl._tcp.feed.test", &[(2, port_of(&first)), (3, port_of(&second)), (1, reserve())]);
     let one = distributor();
     one.wait_for("/api/v1/providers", |_, body| body.contains("\"state\":\"ready\"") && body.contains(&first));
     assert!(!one.get("/api/v1/providers").2.contains(&second));
@@ -112,7 +108,7 @@ fn everybody_finds_everybody_by_name() {
     p2ps.wait_for("/api/v1/hub", |_, body| body.contains("\"state\":\"joined\""));
 
     // A consumer goes on to the server that is there.
-    dns.say("_rssl._tcp.p2ps.test", &[(20, port_of(&p2ps.at("rssl"))), (10, closed_port())]);
+    dns.say("_rssl._tcp.p2ps.test", &[(20, port_of(&p2ps.at("rssl"))), (10, reserve())]);
     let args =
         ["test-client", "-h", "srv:_rssl._tcp.p2ps.test", "-il", "RDT{0..2}", "--seconds", "0.5", "--json=always"];
     let output = program(&args).env("QUOTEWAY_NAME_SERVERS", &dns.at).stdout(Stdio::piped()).output().expect("it runs");

@@ -1,7 +1,8 @@
 //! Brokers as processes.
 
 use crate::PATIENCE;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use measure::ports::reserve;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -107,11 +108,6 @@ impl Drop for Broker {
     }
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 /// Waits until somebody listens; false: the process has ended.
 fn until_listening(child: &mut Child, port: u16) -> bool {
     let end = Instant::now() + PATIENCE;
@@ -128,7 +124,7 @@ fn until_listening(child: &mut Child, port: u16) -> bool {
 /// Starts something that wants to know its ports, with others if they were taken meanwhile.
 fn start(mut command: impl FnMut([u16; 2]) -> Command, ports: Option<[u16; 2]>) -> Broker {
     for _ in 0..10 {
-        let ports = ports.unwrap_or_else(|| [free_port(), free_port()]);
+        let ports = ports.unwrap_or_else(|| [reserve(), reserve()]);
         let mut child =
             command(ports).stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().expect("a process");
         if until_listening(&mut child, ports[0]) {

@@ -83,17 +83,9 @@ impl Place {
 
     fn begin(name: &str, mut command: Command, args: &[String]) -> (Process, String) {
         command.args(args).env_remove("QUOTEWAY_LOG");
-        let mut tries = 0;
-        loop {
-            let started = Process::start(name, &mut command);
-            let mut process = started.unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
-            let fault = match process.wait_for("ready ", 30.0) {
-                Ok(line) => return (process, line.text),
-                Err(fault) => format!("{fault:?}"),
-            };
-            // A port that was free when the site was planned may be that of somebody's connection for a moment.
-            tries += 1;
-            assert!(tries < 20 && fault.contains("another program has it: end that"), "{name}: {fault}");
-        }
+        let started = Process::start(name, &mut command);
+        let mut process = started.unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
+        let ready = process.wait_for("ready ", 30.0).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
+        (process, ready.text)
     }
 }

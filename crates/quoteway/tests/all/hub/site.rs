@@ -266,8 +266,7 @@ fn free_port(place: &Place) -> String {
     if let Place::Host { .. } = place {
         return (15_000 + PORTS.fetch_add(1, Ordering::Relaxed) % 10_000).to_string();
     }
-    let listener = std::net::TcpListener::bind((place.address(), 0)).expect("a port");
-    listener.local_addr().expect("bound").port().to_string()
+    measure::ports::reserve().to_string()
 }
 
 static PORTS: AtomicU16 = AtomicU16::new(0);
@@ -491,8 +490,7 @@ fn free_udp_port(place: &Place) -> String {
     if let Place::Host { .. } = place {
         return (25_000 + PORTS.fetch_add(1, Ordering::Relaxed) % 7_000).to_string();
     }
-    let socket = std::net::UdpSocket::bind((place.address(), 0)).expect("a port");
-    socket.local_addr().expect("bound").port().to_string()
+    measure::ports::reserve().to_string()
 }
 
 /// Topic resolution of a host's shared memory.

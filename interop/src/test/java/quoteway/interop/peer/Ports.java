@@ -8,9 +8,9 @@ import java.util.function.IntFunction;
 
 /** Port numbers for servers that must be known before they start, or must come back where they were. */
 public final class Ports {
-    // Below those that the OS gives to outgoing connections (32768 up), or one of these might take a port between its choice and its use.
-    private static final int FIRST = 16_384;
-    private static final int COUNT = 16_000;
+    // Above those that tests in Rust reserve (to 27,999), and below those that the OS gives to outgoing connections (32768 up), or one of these might take a port between its choice and its use.
+    private static final int FIRST = 28_000;
+    private static final int COUNT = 4_700;
     private static final AtomicInteger NEXT = new AtomicInteger((int) (ProcessHandle.current().pid() * 499 % COUNT));
 
     private Ports() {}
