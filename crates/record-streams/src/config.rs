@@ -41,6 +41,9 @@ pub struct Progress {
     pub sent: u64,
     /// Messages that the broker had already: they were sent again. Of an object store records of segments that were there.
     pub known: u64,
+    /// Of those that the broker had already, so many as it has removed since (a purge, a limit of its own): it has none of them now, and takes none
+    /// again before its window of duplicates is over.
+    pub gone: u64,
     /// Objects that were put.
     pub objects: u64,
     /// Messages that are longer than the broker takes, and were left out.

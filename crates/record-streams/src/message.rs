@@ -82,6 +82,8 @@ pub(crate) struct Taken {
     pub(crate) new: u64,
     /// The broker had them already.
     pub(crate) known: u64,
+    /// Of these, so many as it has removed since, and does not take again yet.
+    pub(crate) gone: u64,
     /// The broker takes none that are so long.
     pub(crate) too_long: u64,
 }

@@ -67,11 +67,27 @@ impl Nats {
             let sent = self.context.publish_with_headers(subject, headers, message.payload.clone().into()).await;
             acks.push(sent.map_err(|error| error.to_string())?);
         }
+        let mut known = Vec::new();
         for ack in acks {
             let ack = ack.await.map_err(|error| error.to_string())?;
-            taken.known += u64::from(ack.duplicate);
             taken.new += u64::from(!ack.duplicate);
+            if ack.duplicate {
+                known.push(ack.sequence);
+            }
         }
+        taken.known = known.len() as u64;
+        taken.gone = self.gone(&known).await?;
         Ok(taken)
+    }
+
+    /// How many of these messages the stream once had and has no more. Whoever purges a stream does not purge its ids: nats-server 2.12.2 acknowledges
+    /// a message as known, by a number that nothing has, until its window of duplicates is over or it is started again.
+    async fn gone(&self, known: &[u64]) -> Result<u64, String> {
+        if known.is_empty() {
+            return Ok(0);
+        }
+        let stream = self.context.get_stream(&self.stream).await.map_err(|error| error.to_string())?;
+        let first = stream.cached_info().state.first_sequence;
+        Ok(known.iter().filter(|&&sequence| sequence < first).count() as u64)
     }
 }

@@ -116,6 +116,7 @@ impl<'c> Sending<'c> {
                 Ok(taken) => {
                     self.progress.sent += taken.new;
                     self.progress.known += taken.known;
+                    self.progress.gone += taken.gone;
                     self.progress.too_long += taken.too_long;
                     self.progress.trouble = None;
                     self.retry.worked();

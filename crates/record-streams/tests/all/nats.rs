@@ -2,30 +2,45 @@
 
 use crate::brokers::{nats_server, start_nats};
 use crate::{ITEMS, PATIENCE, Writing, beside, config, send_all, until};
+use async_nats::jetstream::stream::Stream;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Subject, id and content of all messages of a stream, in order.
 fn stream_of(port: u16, stream: &str) -> Vec<(String, String, Value)> {
+    with_stream(port, stream, async |mut stream| {
+        let count = stream.info().await.expect("its state").state.messages;
+        let mut found = Vec::new();
+        for sequence in 1..=count {
+            let message = stream.get_raw_message(sequence).await.expect("a message");
+            let id = message.headers.get("Nats-Msg-Id").map(ToString::to_string).unwrap_or_default();
+            let content = serde_json::from_slice(&message.payload).expect("JSON");
+            found.push((message.subject.to_string(), id, content));
+        }
+        found
+    })
+}
+
+/// Asks something of a stream.
+fn with_stream<T>(port: u16, stream: &str, ask: impl AsyncFnOnce(Stream) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let read = async {
-            let client =
-                async_nats::connect(("127.0.0.1".to_owned() + ":") + &port.to_string()).await.expect("a server");
-            let context = async_nats::jetstream::new(client);
-            let mut stream = context.get_stream(stream).await.expect("a stream");
-            let count = stream.info().await.expect("its state").state.messages;
-            let mut found = Vec::new();
-            for sequence in 1..=count {
-                let message = stream.get_raw_message(sequence).await.expect("a message");
-                let id = message.headers.get("Nats-Msg-Id").map(ToString::to_string).unwrap_or_default();
-                let content = serde_json::from_slice(&message.payload).expect("JSON");
-                found.push((message.subject.to_string(), id, content));
-            }
-            found
+        let asking = async {
+            let client = async_nats::connect(format!("127.0.0.1:{port}")).await.expect("a server");
+            ask(async_nats::jetstream::new(client).get_stream(stream).await.expect("a stream")).await
         };
-        tokio::time::timeout(PATIENCE, read).await.expect("in time")
+        tokio::time::timeout(PATIENCE, asking).await.expect("in time")
     })
+}
+
+/// Forgets how far the sender of a recording is.
+fn forget_place(recording: &Path) {
+    for entry in recording.read_dir().expect("a folder").flatten() {
+        if entry.path().extension().is_some_and(|ending| ending == "sent") {
+            std::fs::remove_file(entry.path()).expect("a file");
+        }
+    }
 }
 
 /// All ticks are there once, and those of an item in order.
@@ -62,14 +77,28 @@ fn every_tick_of_every_item_is_in_the_stream_once_however_often_it_is_sent() {
     // The place says that all was taken.
     assert_eq!(send_all(&recording, &target).sent, 0);
     // Without it all is sent again, and the stream has it already.
-    for entry in recording.read_dir().expect("a folder").flatten() {
-        if entry.path().extension().is_some_and(|ending| ending == "sent") {
-            std::fs::remove_file(entry.path()).expect("a file");
-        }
-    }
+    forget_place(&recording);
     let again = send_all(&recording, &target);
-    assert_eq!((again.sent, again.known), (0, 150));
+    assert_eq!((again.sent, again.known, again.gone), (0, 150, 0));
     check(&stream_of(broker.port, "TICKS"), 150);
+}
+
+/// A purge leaves a stream's ids, and so the server says of each message that it has it.
+#[test]
+fn messages_that_a_stream_says_it_has_and_has_no_more_are_told() {
+    let Some(program) = nats_server() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let recording = folder.path().join("recording");
+    let mut writing = Writing::begin(&recording);
+    writing.ticks(50);
+    writing.end();
+    let broker = start_nats(&program, folder.path(), None);
+    let target = format!("nats://127.0.0.1:{}/TICKS", broker.port);
+    assert_eq!(send_all(&recording, &target).sent, 150);
+    with_stream(broker.port, "TICKS", async |stream| stream.purge().keep(30).await.expect("it is purged"));
+    forget_place(&recording);
+    let again = send_all(&recording, &target);
+    assert_eq!((again.sent, again.known, again.gone), (0, 150, 120));
 }
 
 #[test]

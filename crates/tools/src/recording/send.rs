@@ -143,6 +143,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if config.target.takes_objects() {
         eprintln!("{} put", counted(done.objects, "object"));
     }
+    if done.gone > 0 {
+        let gone = counted(done.gone, noun);
+        eprintln!(
+            "of those that it had, it has removed {gone} since (a purge, or a limit of the stream), and so has them no more: it takes them again when its window of duplicates is over; remove the *.sent file then, and send again"
+        );
+    }
     if done.removed > 0 {
         eprintln!("{} had been removed from the recording before they were sent", counted(done.removed, "record"));
     }
