@@ -21,6 +21,7 @@ import pandas
 import polars
 import pyarrow
 import pyarrow.compute
+import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.ipc
 import pyarrow.parquet
@@ -212,7 +213,7 @@ def test_a_dataset_in_parts_is_read_by_its_parts(world):
     same(table["BID"].to_list(), expected("BID", price), "polars dataset BID")
     assert set(table["service"].to_list()) == {"FEED"}
     table = pyarrow.parquet.read_table(world.path("lake/MARKET_PRICE"))
-    assert table.num_rows == len(ROWS) and table.schema.field("ASK").type == pyarrow.decimal128(18, 8)
+    assert table.num_rows == len(ROWS) and table.schema.field("ASK").type == pyarrow.decimal128(38, 8)
 
 
 def check_lake(table, what):
@@ -242,6 +243,40 @@ def test_segments_in_a_folder_are_one_dataset(world):
         told = json.load(text)
     for object_ in told["objects"]:
         assert os.path.getsize(os.path.join(lake, object_["name"])) == object_["bytes"], object_
+
+
+def test_a_dataset_has_columns_of_one_type_whatever_its_values_are(world):
+    """One day with a turnover of fourteen digits and a price of ten places among days without: readers take the types of one file for all."""
+    lake, days = world.path("days"), [("1000", "10.5"), ("20000000000000", "10.25"), ("3", "0.0000000001")]
+    for number, (volume, bid) in enumerate(days):
+        lines, recording = world.path(f"day{number}.jsonl"), world.path(f"day{number}")
+        with open(lines, "w", encoding="utf-8") as out:
+            for at, kind in enumerate(("refresh", "update")):
+                fields = {"BID": bid, "ACVOL_1": volume, "QUOTIM_MS": 2**60 if number == 1 else 1}
+                out.write(f'{{"wall_ns":{START + number * 10 + at},"mono_ns":{at},"service":"FEED","domain":6,"item":"IBM.N",'
+                          f'"kind":"{kind}","message":{message(kind, fields)}}}\n')
+        run("import", recording, lines)
+        run("send", recording, "--to", f"file://{lake}", "--until-end", "--interval", "0")
+    table = f"{lake}/MARKET_PRICE"
+    files = sorted(glob.glob(f"{table}/**/*.parquet", recursive=True))
+    schemas = [pyarrow.parquet.read_schema(file) for file in files]
+    assert len(files) == 3 and all(schema.equals(schemas[0]) for schema in schemas), schemas
+    volumes, bids = [D(volume) for volume, _ in days], [D("10.5"), D("10.25"), None]
+    for order in (files, files[::-1]):
+        found = {
+            "polars": polars.scan_parquet(order).sort("sequence", "time_ns").select("ACVOL_1", "BID", "message").collect().rows(),
+            "DuckDB": duckdb.sql(f"SELECT ACVOL_1, BID, message FROM read_parquet({order}) ORDER BY time_ns").fetchall(),
+            "pyarrow": [tuple(row.values()) for row in pyarrow.dataset.dataset(order).to_table(columns=["ACVOL_1", "BID", "message", "time_ns"])
+                        .sort_by("time_ns").drop_columns("time_ns").to_pylist()],
+        }
+        for name, rows in found.items():
+            rows = sorted(rows, key=lambda row: row[0])
+            assert sorted({row[0] for row in rows}) == sorted(volumes), (name, rows)
+            assert {row[:2] for row in rows} == set(zip(volumes, bids)), (name, rows)
+            # A price of more places than the column is in the message alone.
+            assert all(row[2] is not None for row in rows if row[1] is None), (name, rows)
+    frame = pandas.read_parquet(table, dtype_backend="pyarrow")
+    assert sorted(set(frame["ACVOL_1"])) == sorted(volumes) and set(frame["QUOTIM_MS"]) == {1, 2**60}
 
 
 def test_segments_and_exports_in_s3_are_read_by_their_readers(world):

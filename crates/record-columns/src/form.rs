@@ -123,6 +123,15 @@ impl Seen {
         }
     }
 
+    /// The column of a field of this type, whatever its values were: a price has 38 digits with `scale` places, an integer 64 bits.
+    pub(crate) fn fixed_form(&self, scale: u8) -> Form {
+        match self.data_type {
+            Some(DataType::INT | DataType::UINT) => Form::Integer,
+            Some(DataType::REAL) => Form::Decimal { scale, is_wide: true },
+            _ => self.form(scale),
+        }
+    }
+
     fn decimal(&self, scale: u8) -> Form {
         let seen = || (0..).map(RealHint).zip(&self.hints).filter_map(|(hint, largest)| Some((hint, (*largest)?)));
         let scale = seen().filter_map(|(hint, _)| places(hint)).max().unwrap_or(0).max(scale);
@@ -155,6 +164,21 @@ pub(crate) fn factor(hint: RealHint, scale: u8) -> Option<i128> {
         }
         (None, None) => None,
     }
+}
+
+/// A real as an integer of so many places. None where it is no such number: there is no arithmetic, or digits other than zeros would be lost.
+pub(crate) fn scaled(real: Real, scale: u8) -> Option<i128> {
+    let mantissa = i128::from(real.mantissa);
+    let Some(factor) = factor(real.hint, scale) else {
+        let lost = 10_i128.checked_pow(u32::from(places(real.hint)?.checked_sub(scale)?))?;
+        let mantissa = if let Some(divisor) = real.hint.divisor() {
+            mantissa.checked_mul(5_i128.pow(divisor.trailing_zeros()))?
+        } else {
+            mantissa
+        };
+        return Some(mantissa / lost).filter(|_| mantissa % lost == 0);
+    };
+    mantissa.checked_mul(factor)
 }
 
 /// Factors of all hints, by number; 0 where there is none that a number of 64 bits holds.
@@ -199,6 +223,32 @@ mod tests {
         assert_eq!(factor(RealHint::FRACTION_256, 7), None);
         assert_eq!(factor(RealHint::EXPONENT_2, 1), None);
         assert_eq!(factors(2)[usize::from(RealHint::EXPONENT0.0)], 100);
+    }
+
+    #[test]
+    fn numbers_with_more_places_than_a_column_fit_where_those_are_zeros() {
+        assert_eq!(scaled(Real::new(105_000, RealHint::EXPONENT_14), 10), None);
+        assert_eq!(scaled(Real::new(1_050_000, RealHint::EXPONENT_14), 10), Some(105));
+        assert_eq!(scaled(Real::new(-12_500, RealHint::EXPONENT_4), 2), Some(-125));
+        assert_eq!(scaled(Real::new(128, RealHint::FRACTION_256), 1), Some(5));
+        assert_eq!(scaled(Real::new(1, RealHint::FRACTION_256), 7), None);
+        assert_eq!(scaled(Real::new(7, RealHint::EXPONENT2), 1), Some(7_000));
+        assert_eq!(scaled(Real::INFINITY, 2), None);
+    }
+
+    #[test]
+    fn a_column_of_one_file_of_many_depends_on_no_value() {
+        for values in [&[][..], &[Real::new(i64::MIN, RealHint::EXPONENT7)], &[Real::new(1, RealHint::EXPONENT_14)]] {
+            let mut seen = Seen::new(Some(DataType::REAL));
+            for value in values {
+                seen.note(&Primitive::Real(*value));
+            }
+            assert_eq!(seen.fixed_form(8), Form::Decimal { scale: 8, is_wide: true });
+        }
+        let mut seen = Seen::new(Some(DataType::UINT));
+        seen.note(&Primitive::UInt(u64::MAX));
+        assert_eq!(seen.fixed_form(8), Form::Integer);
+        assert_eq!(Seen::new(Some(DataType::TIME)).fixed_form(8), Form::TimeOfDay);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A table of one domain: records become rows, rows become batches of columns.
 
 use crate::error::Error;
-use crate::form::{Form, instant};
+use crate::form::{Form, Seen, instant};
 use crate::learned::{Learned, fields_of};
 use crate::values::{Column, Displays, Numbers, Texts, dictionary, dictionary_type, instants};
 use arrow_array::{ArrayRef, Date32Array, Int64Array, ListArray, RecordBatch, StringArray, UInt8Array};
@@ -49,8 +49,11 @@ pub(crate) const OWN: [&str; 23] = [
 /// How tables are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableConfig {
-    /// Decimal places of prices at least: with the same number the tables of several days have the same columns.
+    /// Decimal places of prices, at least.
     pub scale: u8,
+    /// Columns have the types that the dictionary and `scale` say, whatever the values are, so that the files of a dataset have columns of one type. A value
+    /// for which its column has no room is null there, is counted ([`Table::unfit`]), and its row has the message.
+    pub fixed: bool,
     /// The bytes of all messages are there, not only of those that columns do not tell.
     pub messages: bool,
     /// A file is of one day (UTC), which its path tells: there is no column `date`.
@@ -60,6 +63,13 @@ pub struct TableConfig {
 }
 
 impl TableConfig {
+    /// Decimal places of prices in a dataset, unless others are asked for: a 256th takes eight.
+    pub const PLACES: u8 = 8;
+
+    fn form(self, seen: &Seen) -> Form {
+        if self.fixed { seen.fixed_form(self.scale) } else { seen.form(self.scale) }
+    }
+
     /// Whether the table has this column of the record.
     fn has(self, column: &str) -> bool {
         !(self.by_date && column == "date" || self.by_service && column == "service")
@@ -204,7 +214,7 @@ impl Table {
             let is_taken = taken.contains(&acronym) || taken.contains(&display);
             let name = if is_taken { format!("{acronym}_{fid}") } else { acronym };
             taken.push(name.clone());
-            let form = seen.form(config.scale);
+            let form = config.form(seen);
             let displays = (form == Form::Enumeration).then(|| displays_of(field, dictionary));
             if displays.is_some() {
                 taken.push(format!("{name}_DISPLAY"));
@@ -215,7 +225,7 @@ impl Table {
         for (at, column) in (1..).zip(&columns) {
             by_fid[usize::from(column.fid as u16)] = at;
         }
-        let forms: Vec<Form> = seen.fields.values().map(|seen| seen.form(config.scale)).collect();
+        let forms: Vec<Form> = seen.fields.values().map(|seen| config.form(seen)).collect();
         let schema = Arc::new(schema(&columns, &forms, config));
         let names = columns.iter().map(|column| Some(column.name.as_str())).collect();
         Self {
@@ -316,7 +326,8 @@ impl Table {
             if value.is_blank() || field.data.is_empty() {
                 self.own.blanks.push(at as i32 - 1);
             } else if of_field.column.set(row, &value).is_err() {
-                if !self.is_final {
+                // More looks at the values do not change a column that does not depend on them.
+                if !(self.is_final || self.config.fixed) {
                     return Err(Surprise);
                 }
                 told = false;

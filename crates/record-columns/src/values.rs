@@ -1,6 +1,6 @@
 //! The values of a column while its row group grows.
 
-use crate::form::{Form, NARROW_DIGITS, factor, factors, instant};
+use crate::form::{Form, NARROW_DIGITS, factors, instant, scaled};
 use arrow_array::types::Decimal128Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Date32Array, DictionaryArray, Float64Array, Int32Array, Int64Array, PrimitiveArray,
@@ -327,9 +327,8 @@ fn short(form: Form, factors: &[i64; 31], value: &Primitive<'_>) -> Option<i64> 
 
 fn wide(form: Form, value: &Primitive<'_>) -> Option<i128> {
     match (form, value) {
-        (Form::Decimal { scale, .. }, Primitive::Real(Real { mantissa, hint })) => {
-            let value = i128::from(*mantissa).checked_mul(factor(*hint, scale)?)?;
-            Some(value).filter(|value| value.unsigned_abs() < 10_u128.pow(38))
+        (Form::Decimal { scale, .. }, Primitive::Real(real)) => {
+            scaled(*real, scale).filter(|value| value.unsigned_abs() < 10_u128.pow(38))
         }
         (_, Primitive::Int(number)) => Some(i128::from(*number)),
         (_, Primitive::UInt(number)) => Some(i128::from(*number)),

@@ -190,6 +190,33 @@ fn what_no_column_tells_is_in_the_message() {
     assert_eq!((table.unfit(), column(&batch, "BID").as_primitive::<Decimal128Type>().value(2)), (4, 1));
 }
 
+/// One file of many has a day's largest turnover, the next one has small values alone: readers take the types of one file for all.
+#[test]
+fn columns_of_a_dataset_have_one_type_whatever_the_values_are() {
+    let config = TableConfig { scale: 8, fixed: true, ..TableConfig::default() };
+    let turnover = Primitive::Real(Real::new(20_000_000_000_000, RealHint::EXPONENT0));
+    let small = Primitive::Real(Real::new(1, RealHint::EXPONENT_10));
+    let zeros = Primitive::Real(Real::new(1_050_000, RealHint::EXPONENT_10));
+    let schemas = [vec![cents(1)], vec![cents(1), turnover], vec![small, zeros]].map(|values| {
+        let recorded: Vec<(Kind, &str, Vec<u8>)> =
+            values.into_iter().map(|value| (Kind::Update, "IBM.N", update(&[(BID, value)]))).collect();
+        let recording = recording(&recorded);
+        let mut table = table(&recording, &Dictionary::builtin(), config);
+        let (_folder, batch) = through_parquet(&mut table);
+        let messages = column(&batch, "message").as_binary::<i32>();
+        let bids = column(&batch, "BID").as_primitive::<Decimal128Type>();
+        let told: Vec<(bool, Option<i128>)> = (0..recorded.len())
+            .map(|row| (messages.is_null(row), (!bids.is_null(row)).then(|| bids.value(row))))
+            .collect();
+        (batch.schema(), told, table.unfit())
+    });
+    assert_eq!(*schemas[0].0.field_with_name("BID").expect("a column").data_type(), ArrowType::Decimal128(38, 8));
+    assert!(schemas.iter().all(|(schema, ..)| *schema == schemas[0].0));
+    assert_eq!(schemas[1].1, [(true, Some(1_000_000)), (true, Some(20_000_000_000_000 * 100_000_000))]);
+    // What no column of eight places tells is in the message, and counted.
+    assert_eq!((&schemas[2].1[..], schemas[2].2), (&[(false, None), (true, Some(10_500))][..], 1));
+}
+
 #[test]
 fn row_groups_have_statistics_and_are_sorted() {
     let recorded: Vec<(Kind, &str, Vec<u8>)> =

@@ -46,6 +46,8 @@ pub struct Progress {
     pub gone: u64,
     /// Objects that were put.
     pub objects: u64,
+    /// Values that no column has room for, in the rows that were put: those rows have the message as it came.
+    pub unfit: u64,
     /// Messages that are longer than the broker takes, and were left out.
     pub too_long: u64,
     /// Records that the recording let go of (retention) before they were taken.

@@ -23,9 +23,6 @@ use std::time::Duration;
 
 /// How often a recording is looked at that has no new segment.
 const LOOK: Duration = Duration::from_millis(100);
-/// Decimal places of prices at least, so that the files of all segments have columns of one type: 256ths take eight.
-const SCALE: u8 = 8;
-
 /// What a segment has become.
 struct Made {
     written: Written,
@@ -167,6 +164,7 @@ impl<'c> Sending<'c> {
         let put = objects.put(&note, made.note.clone()).await;
         if put.is_ok() {
             self.progress.sent += made.written.rows;
+            self.progress.unfit += made.written.unfit;
             self.progress.objects += made.written.files.len() as u64;
             self.clear()?;
         }
@@ -193,7 +191,13 @@ impl<'c> Sending<'c> {
         }
         let dictionary = dictionary.unwrap_or_else(Dictionary::builtin);
         let wanted = Wanted { from: 0, to: u64::MAX, patterns: self.config.items.clone(), domains: Vec::new() };
-        let config = TableConfig { scale: SCALE, by_date: true, by_service: true, ..TableConfig::default() };
+        let config = TableConfig {
+            scale: TableConfig::PLACES,
+            fixed: true,
+            by_date: true,
+            by_service: true,
+            ..TableConfig::default()
+        };
         let to = Tables { folder: self.tables.clone(), form: FileForm::Parquet, config, part: name.to_owned() };
         match record_files::write_tables(&alone, &wanted, &dictionary, &to, stop) {
             Ok(written) => {
@@ -221,6 +225,7 @@ impl<'c> Sending<'c> {
             "first_sequence": segment.first,
             "next_sequence": segment.next,
             "rows": written.rows,
+            "unfit": written.unfit,
             "objects": objects,
         });
         Ok(note.to_string().into_bytes())

@@ -55,9 +55,9 @@ pub(super) struct Args {
     /// Parquet or Arrow as a dataset in parts, a folder each (Hive): databases and Spark read only those that they need
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
     partition: Vec<Partition>,
-    /// Parquet or Arrow with so many decimal places at least, so that the tables of several days have the same columns
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=14))]
-    decimals: u8,
+    /// Parquet or Arrow with prices of so many decimal places (8 with --partition), so that the tables of several days have columns of one type
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=14))]
+    decimals: Option<u8>,
     /// Parquet or Arrow with the bytes of all messages, so that an import has them again byte for byte
     #[arg(long)]
     messages: bool,
@@ -99,15 +99,17 @@ impl Args {
         let form = match self.form {
             Form::Parquet => FileForm::Parquet,
             Form::Arrow => FileForm::Arrow,
-            Form::Json | Form::Csv if !self.partition.is_empty() || self.decimals > 0 || self.messages => {
+            Form::Json | Form::Csv if !self.partition.is_empty() || self.decimals.is_some() || self.messages => {
                 return Err(anyhow!("--partition, --decimals and --messages are for --as parquet and --as arrow"));
             }
             Form::Json => return Ok(Output::Text(TextForm::Json)),
             Form::Csv => return Ok(Output::Text(TextForm::Csv)),
         };
         let folder = self.output.clone().ok_or_else(|| anyhow!("name a folder for the tables: -o FOLDER"))?;
+        let fixed = self.decimals.is_some() || !self.partition.is_empty();
         let config = TableConfig {
-            scale: self.decimals,
+            scale: self.decimals.unwrap_or(if fixed { TableConfig::PLACES } else { 0 }),
+            fixed,
             messages: self.messages,
             by_date: self.partition.contains(&Partition::Date),
             by_service: self.partition.contains(&Partition::Service),
@@ -208,6 +210,6 @@ fn tell(written: &Written) {
 fn tell_unfit(unfit: u64) {
     if unfit > 0 {
         let values = counted(unfit, "value");
-        eprintln!("{values} in no column, since none holds them: their rows have the message as it came");
+        eprintln!("{values} in no column, since it has no room for them: their rows have the message as it came");
     }
 }

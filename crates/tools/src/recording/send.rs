@@ -142,6 +142,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     eprintln!("{} taken by {}{beside}, {} behind", counted(done.sent, noun), config.target, done.behind);
     if config.target.takes_objects() {
         eprintln!("{} put", counted(done.objects, "object"));
+        if done.unfit > 0 {
+            eprintln!("{} in the messages alone: their columns have no room for them", counted(done.unfit, "value"));
+        }
     }
     if done.gone > 0 {
         let gone = counted(done.gone, noun);
