@@ -31,6 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::plain::PlainEntries;
 pub use rwf::Primitive;
 use rwf::container::FieldEntries;
 use rwf::dictionary::{Dictionary, FieldDef};
@@ -49,6 +50,11 @@ pub struct Field<'a, 'd> {
 }
 
 impl<'a, 'd> Field<'a, 'd> {
+    #[inline]
+    pub(crate) const fn new(entry: FieldEntry<'a>, definition: &'d FieldDef) -> Self {
+        Self { entry, definition }
+    }
+
     /// Field id.
     #[inline]
     pub const fn fid(&self) -> i16 {
@@ -374,7 +380,7 @@ impl From<DecodeError> for FieldError {
 #[derive(Debug, Clone)]
 pub struct Places {
     /// By field id as an unsigned number: place plus 1; 0: not wanted.
-    by_fid: Box<[u16]>,
+    by_fid: Box<[u16; 1 << 16]>,
     types: Vec<DataType>,
 }
 
@@ -384,7 +390,8 @@ impl Places {
     /// # Errors
     /// The dictionary does not know one.
     pub fn of<'n>(names: impl IntoIterator<Item = &'n str>, dictionary: &Dictionary) -> Result<Self, UnknownField> {
-        let mut by_fid = vec![0; 1 << 16].into_boxed_slice();
+        let by_fid = vec![0; 1 << 16].into_boxed_slice();
+        let mut by_fid: Box<[u16; 1 << 16]> = by_fid.try_into().expect("as many places as ids");
         let mut types = Vec::new();
         for name in names {
             let definition = dictionary.field_named(name).ok_or_else(|| UnknownField(name.to_owned()))?;
@@ -432,8 +439,21 @@ impl Places {
         body: &'a [u8],
         mut each: impl FnMut(usize, FieldEntry<'a>) -> Result<(), E>,
     ) -> Result<usize, E> {
-        let mut found = 0;
-        for entry in FieldList::decode(body, &SetScope::NONE)?.entries() {
+        let (mut found, mut passed) = (0, 0);
+        if let Some(mut entries) = PlainEntries::of(body) {
+            for entry in &mut entries {
+                passed += 1;
+                let place = self.by_fid[usize::from(entry.fid as u16)];
+                if place != 0 {
+                    each(usize::from(place) - 1, entry.entry())?;
+                    found += 1;
+                }
+            }
+            if entries.is_over() {
+                return Ok(found);
+            }
+        }
+        for entry in FieldList::decode(body, &SetScope::NONE)?.entries().skip(passed) {
             let entry = entry?;
             let place = self.by_fid[usize::from(entry.fid as u16)];
             if place != 0 {

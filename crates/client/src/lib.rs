@@ -24,6 +24,7 @@ pub mod images;
 mod links;
 pub mod members;
 mod places;
+mod plain;
 mod posts;
 pub mod publication;
 pub mod queue;

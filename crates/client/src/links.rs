@@ -61,6 +61,7 @@ impl LinkId {
     }
 
     /// The place.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -128,6 +129,7 @@ impl Links {
         self.all.iter()
     }
 
+    #[inline]
     pub(crate) fn get(&self, link: LinkId) -> &Consumer {
         &self.all[link.index()]
     }

@@ -1,6 +1,7 @@
 //! Fields of a payload, each handed over as what it is: for those who look at every field of every update.
 
 use crate::fields::{Field, fields};
+use crate::plain::PlainEntries;
 use rwf::dictionary::Dictionary;
 use rwf::{DataType, DecodeError, Primitive, Real, Time, primitive};
 
@@ -86,7 +87,52 @@ pub fn visit<'a>(
     visitor: &mut impl Visitor<'a>,
 ) -> Result<usize, DecodeError> {
     let mut count = 0;
-    for field in fields(body, dictionary) {
+    if let Some(mut entries) = PlainEntries::of(body) {
+        // What is seldom is kept apart from what is often: where two ways meet, a value that one of them has from a call goes through memory on both. No call
+        // takes the visitor in here, so that what it adds up may stay in a register.
+        for entry in &mut entries {
+            let Some(definition) = dictionary.field(entry.fid) else { continue };
+            let field = || Field::new(entry.entry(), definition);
+            count += 1;
+            match definition.data_type() {
+                DataType::REAL if let Some(value) = entry.common_real() => visitor.real(field(), value),
+                DataType::ENUM if let Some(value) = entry.common_enumeration() => visitor.enumeration(field(), value),
+                DataType::RMTES_STRING if !entry.is_blank() => visitor.text(field(), entry.data()),
+                DataType::UINT if let Some(value) = entry.common_uint() => visitor.uint(field(), value),
+                DataType::TIME if let Some(value) = entry.common_time() => visitor.time(field(), value),
+                data_type => match seldom(entry.data(), data_type)? {
+                    Primitive::Real(value) => visitor.real(field(), value),
+                    Primitive::Enum(value) => visitor.enumeration(field(), value),
+                    Primitive::UInt(value) => visitor.uint(field(), value),
+                    Primitive::Int(value) => visitor.int(field(), value),
+                    Primitive::Time(value) => visitor.time(field(), value),
+                    Primitive::Rmtes(value) => visitor.text(field(), value),
+                    value => visitor.other(field(), value),
+                },
+            }
+        }
+        if entries.is_over() {
+            return Ok(count);
+        }
+    }
+    visit_any(body, dictionary, visitor, count)
+}
+
+#[inline(never)]
+fn seldom(data: &[u8], data_type: DataType) -> Result<Primitive<'_>, DecodeError> {
+    Primitive::decode(data_type, data)
+}
+
+/// As [`visit`], of a list of any kind, without the fields that were handed over already.
+#[inline(never)]
+fn visit_any<'a>(
+    body: &'a [u8],
+    dictionary: &Dictionary,
+    visitor: &mut impl Visitor<'a>,
+    handed_over: usize,
+) -> Result<usize, DecodeError> {
+    let mut count = handed_over;
+    for field in fields(body, dictionary).skip(handed_over) {
         let field = field?;
         let bytes = field.bytes();
         count += 1;
@@ -116,6 +162,8 @@ pub fn visit<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::Places;
+    use proptest::prelude::*;
     use rwf::wire::Writer;
     use rwf::{Date, FieldListEncoder, RealHint};
 
@@ -176,5 +224,83 @@ mod tests {
         let told = visit(&body, &dictionary, &mut visitor).expect_err("an enumeration has two bytes");
         assert_eq!((visitor.0.len(), told.what()), (1, "length of an enumeration"));
         assert!(visit(&body[..body.len() - 1], &dictionary, &mut Values::default()).expect_err("cut").is_truncated());
+    }
+
+    /// A field of any type that updates have, an unknown one among them, with a value that is mostly one of its type.
+    fn any_field() -> impl Strategy<Value = (i16, Vec<u8>)> {
+        let of = |fid: i16, lengths: &'static [usize]| {
+            (Just(fid), prop::sample::select(lengths), prop::collection::vec(any::<u8>(), 300))
+        };
+        let any = prop_oneof![
+            of(22, &[0, 1, 2, 3, 4, 5, 8, 9, 9, 9]),
+            of(30, &[2, 3, 10]),
+            of(115, &[0, 1, 1, 2, 2, 2, 1, 2, 3]),
+            of(3855, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9]),
+            of(1025, &[0, 2, 3, 5, 5, 7, 8, 4]),
+            of(16, &[0, 4]),
+            of(293, &[0, 1, 3, 7, 253, 254, 300]),
+            of(-32_000, &[0, 3, 9]),
+        ];
+        any.prop_map(|(fid, length, mut value)| {
+            value.truncate(length);
+            // All hints of a real, and times that are blank.
+            if let (22 | 30, Some(hint)) = (fid, value.first_mut()) {
+                *hint &= 0x3F;
+            } else if fid == 1025 && value.first().is_some_and(|hour| hour % 4 == 0) {
+                value.fill(0xFF);
+            }
+            (fid, value)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_list_is_visited_as_it_is_iterated(
+            values in prop::collection::vec(any_field(), 0..16),
+            cut in prop_oneof![3 => Just(0_usize), 1 => 1..40_usize],
+            flags in prop_oneof![4 => Just(None), 1 => any::<u8>().prop_map(Some)],
+        ) {
+            let dictionary = Dictionary::builtin();
+            let mut buf = vec![0; 8_192];
+            let mut w = Writer::new(&mut buf);
+            let mut list = FieldListEncoder::begin(&mut w).expect("room");
+            for (fid, value) in &values {
+                list.raw(*fid, value).expect("room");
+            }
+            list.finish().expect("a list");
+            let mut body = w.written().to_vec();
+            body[0] = flags.unwrap_or(body[0]);
+            body.truncate(body.len().saturating_sub(cut));
+
+            let (mut expected, mut result) = (Vec::new(), Ok(0));
+            for field in fields(&body, &dictionary) {
+                match field.and_then(|field| Ok((field.fid(), field.value()?))) {
+                    Ok(value) => expected.push(value),
+                    Err(error) => result = Err(error),
+                }
+                if result.is_err() {
+                    break;
+                }
+            }
+            let expected_result = result.map(|_| expected.len());
+            let mut visitor = Values::default();
+            prop_assert_eq!(visit(&body, &dictionary, &mut visitor), expected_result);
+            prop_assert_eq!(&visitor.0, &expected);
+
+            // The same fields by place, with their bytes.
+            let places = Places::of(["BID", "BIDSIZE", "QUOTIM_MS"], &dictionary).expect("known names");
+            let mut found = Vec::new();
+            let given = places.each_entry(&body, |place, entry| {
+                found.push((place, entry.data.to_vec()));
+                Ok::<(), DecodeError>(())
+            });
+            let entries: Vec<_> = fields(&body, &dictionary).map_while(Result::ok).collect();
+            let wanted = [22, 30, 3855];
+            let place = |fid| wanted.iter().position(|wanted| *wanted == fid);
+            let expected: Vec<_> =
+                entries.iter().filter_map(|field| Some((place(field.fid())?, field.bytes().to_vec()))).collect();
+            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(given.ok(), fields(&body, &dictionary).all(|field| field.is_ok()).then_some(found.len()));
+        }
     }
 }
