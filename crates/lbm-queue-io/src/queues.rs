@@ -141,9 +141,14 @@ impl Queues {
 
     /// The application is done with a message that it took with [`Consumption::Later`](crate::Consumption::Later).
     pub fn consumed(&mut self, receiver: ReceiverId, message: MessageId) {
+        self.consumed_at(clock::now(), receiver, message);
+    }
+
+    #[inline]
+    pub(crate) fn consumed_at(&mut self, now: u64, receiver: ReceiverId, message: MessageId) {
         // A receiver that was removed has given it back.
         if let Some(machine) = self.receivers.get_mut(&receiver) {
-            machine.consumed(clock::now(), message);
+            machine.consumed(now, message);
         }
     }
 

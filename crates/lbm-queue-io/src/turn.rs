@@ -32,7 +32,7 @@ impl<E: QueueEvents> Events for ToQueues<'_, E> {
             Verdict::Own { id, again, index } => {
                 let done = self.events.assigned(sources, delivery, &Assigned { id, again, index });
                 if done == Consumption::Done {
-                    self.queues.consumed(delivery.stream.receiver, id);
+                    self.queues.consumed_at(sources.now(), delivery.stream.receiver, id);
                 }
             }
         }
@@ -156,8 +156,12 @@ impl Queues {
                 let sent = context.sources().send_control(*id, &message);
                 stats.announcements_dropped += u64::from(sent.is_err());
             }
-            // A message that is too long for the transport is given up, and counted there.
-            let _ = pump(machine, *id, context.sources(), SendFlags::FLUSH);
+            if machine.has_to_send() {
+                // A message that is too long for the transport is given up, and counted there.
+                let _ = pump(machine, *id, context.sources(), SendFlags::NONE);
+                // All of them together: a call for each would be one for each message while receivers are behind.
+                let _ = context.sources().flush(*id);
+            }
             machine.swap_events(happened);
             for event in happened.drain(..) {
                 events.source(context.sources(), *id, &event);

@@ -1,6 +1,6 @@
 //! Which topics each receiver of an LBT-TCP session has asked for, and which messages are for some receivers alone.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::lbmc::{self, Message};
@@ -71,14 +71,44 @@ impl Topic {
 pub(super) struct Filter {
     init: FilterInit,
     clients: Vec<Option<Client>>,
-    by_topic: HashMap<u32, Topic>,
-    /// Places by the receivers' numbers.
-    by_number: HashMap<u32, u32>,
+    topics: Topics,
+    /// The receivers' numbers with their places, ascending.
+    numbers: Vec<(u32, u32)>,
+}
+
+/// Topics by their index, ascending. They are looked for several times a message: the one that was found last is tried first.
+#[derive(Default)]
+struct Topics {
+    all: Vec<(u32, Topic)>,
+    last: usize,
+}
+
+impl Topics {
+    #[inline]
+    fn get_mut(&mut self, topic: u32) -> Option<&mut Topic> {
+        if self.all.get(self.last).is_none_or(|(index, _)| *index != topic) {
+            self.last = self.all.binary_search_by_key(&topic, |(index, _)| *index).ok()?;
+        }
+        Some(&mut self.all[self.last].1)
+    }
+
+    fn get_or_add(&mut self, topic: u32) -> &mut Topic {
+        let at = self.all.binary_search_by_key(&topic, |(index, _)| *index).unwrap_or_else(|at| {
+            self.all.insert(at, (topic, Topic::default()));
+            at
+        });
+        &mut self.all[at].1
+    }
+
+    /// Forgets those that nobody has asked for any more.
+    fn keep_wanted(&mut self) {
+        self.all.retain(|(_, topic)| !topic.places.is_empty() || !topic.directed.is_empty());
+    }
 }
 
 impl Filter {
     pub(super) fn new(init: FilterInit) -> Self {
-        Self { init, clients: Vec::new(), by_topic: HashMap::new(), by_number: HashMap::new() }
+        Self { init, clients: Vec::new(), topics: Topics::default(), numbers: Vec::new() }
     }
 
     /// A receiver has come: the first message for it.
@@ -90,7 +120,8 @@ impl Filter {
             self.clients.push(None);
         }
         self.clients[place] = Some(client);
-        self.by_number.insert(number, place as u32);
+        let at = self.numbers.partition_point(|(other, _)| *other < number);
+        self.numbers.insert(at, (number, place as u32));
         let mut bytes = [0; 32];
         let mut w = Writer::new(&mut bytes);
         let body = FilterInit { client: number, ..self.init }.body();
@@ -102,30 +133,31 @@ impl Filter {
     pub(super) fn leave(&mut self, conn: ConnId) {
         let Some(place) = self.clients.iter().position(|c| c.as_ref().is_some_and(|c| c.conn == conn)) else { return };
         self.clients[place] = None;
-        self.by_number.retain(|_, other| *other as usize != place);
-        self.by_topic.retain(|_, topic| {
+        self.numbers.retain(|(_, other)| *other as usize != place);
+        for (_, topic) in &mut self.topics.all {
             topic.places.retain(|other| *other as usize != place);
             // The place may be another receiver's soon: a message that was for this one alone is for nobody.
             topic.directed.iter_mut().for_each(|message| message.leave_out(place));
-            !topic.places.is_empty() || !topic.directed.is_empty()
-        });
+        }
+        self.topics.keep_wanted();
     }
 
     /// The message that comes next on the topic, with this number, is for these receivers alone. It goes to all of the topic if they are none
     /// or too many, or if one of them is not known.
     pub(super) fn direct(&mut self, topic: u32, first: u32, receivers: &[FilteredReceiver]) {
         let (mut places, mut count) = ([0; DIRECTED_MAX], 0);
-        let Some(topic) = self.by_topic.get_mut(&topic).filter(|_| !receivers.is_empty()) else { return };
+        let Some(topic) = self.topics.get_mut(topic).filter(|_| !receivers.is_empty()) else { return };
         for receiver in receivers {
-            let (Some(place), Some(to)) = (self.by_number.get(&receiver.0), places.get_mut(count)) else { return };
-            (*to, count) = (*place, count + 1);
+            let at = self.numbers.binary_search_by_key(&receiver.0, |(number, _)| *number);
+            let (Ok(at), Some(to)) = (at, places.get_mut(count)) else { return };
+            (*to, count) = (self.numbers[at].1, count + 1);
         }
         topic.directed.push_back(Directed { first, last: None, places, count });
     }
 
     /// The message has this number in its last fragment; `None`: it was not taken.
     pub(super) fn directed(&mut self, topic: u32, last: Option<u32>) {
-        let Some(topic) = self.by_topic.get_mut(&topic) else { return };
+        let Some(topic) = self.topics.get_mut(topic) else { return };
         // A message that was not noted goes to all of the topic.
         if let Some(message) = topic.directed.back_mut().filter(|message| message.last.is_none()) {
             message.last = last;
@@ -139,12 +171,12 @@ impl Filter {
     pub(super) fn request(&mut self, request: &FilterRequest) {
         let is_this = |c: &Option<Client>| c.as_ref().is_some_and(|c| c.number == request.client);
         let Some(place) = self.clients.iter().position(is_this) else { return };
-        let topic = self.by_topic.entry(request.topic).or_default();
+        let topic = self.topics.get_or_add(request.topic);
         topic.places.retain(|other| *other as usize != place);
         if request.include {
             topic.places.push(place as u32);
-        } else if topic.places.is_empty() && topic.directed.is_empty() {
-            self.by_topic.remove(&request.topic);
+        } else {
+            self.topics.keep_wanted();
         }
     }
 
@@ -157,7 +189,7 @@ impl Filter {
                 self.clients.iter_mut().flatten().for_each(|client| client.bytes.extend_from_slice(bytes));
                 continue;
             }
-            let Some(topic) = self.by_topic.get_mut(&message.topic) else { continue };
+            let Some(topic) = self.topics.get_mut(message.topic) else { continue };
             for place in topic.receivers(message.sqn) {
                 if let Some(Some(client)) = self.clients.get_mut(*place as usize) {
                     client.bytes.extend_from_slice(bytes);
@@ -166,11 +198,17 @@ impl Filter {
         }
     }
 
-    /// What [`Filter::part`] has left for each receiver, once.
-    pub(super) fn each(&mut self, mut send: impl FnMut(ConnId, &[u8])) {
+    /// What [`Filter::part`] has left for each receiver, once, of those that have `at_least` so many bytes. Whether others have some.
+    pub(super) fn each(&mut self, at_least: usize, mut send: impl FnMut(ConnId, &[u8])) -> bool {
+        let mut waits = false;
         for client in self.clients.iter_mut().flatten().filter(|client| !client.bytes.is_empty()) {
+            if client.bytes.len() < at_least {
+                waits = true;
+                continue;
+            }
             send(client.conn, &client.bytes);
             client.bytes.clear();
         }
+        waits
     }
 }

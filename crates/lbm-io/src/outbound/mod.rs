@@ -2,6 +2,7 @@
 
 mod filter;
 mod forward;
+mod gather;
 mod lbtipc;
 mod lbtrm;
 mod lbtru;
@@ -241,6 +242,9 @@ impl Outbound {
     #[inline]
     fn took(&mut self, now: u64, io: &mut Io, leave: Leave, full: bool) {
         self.dirty = true;
+        if leave == Leave::Now {
+            self.hurry();
+        }
         if leave == Leave::Now || full || self.each && leave != Leave::Soon {
             self.pump(now, io);
         }
@@ -258,8 +262,17 @@ impl Outbound {
             Link::Tcp(out) => put_control(now, &mut out.batch, message)?,
             Link::Lbtipc(out) => put_control(now, &mut out.carrier(), message)?,
         }
+        self.hurry();
         self.pump(now, io);
         Ok(())
+    }
+
+    /// What waits for single receivers leaves with the next pump.
+    #[inline]
+    fn hurry(&mut self) {
+        if let Link::Tcp(out) = &mut self.link {
+            out.hurry();
+        }
     }
 
     /// The longest message that one datagram of the session takes, with its headers.
@@ -278,7 +291,7 @@ impl Outbound {
         match &mut self.link {
             Link::Lbtrm(out) => out.sender.flush(now),
             Link::Lbtru(out) => out.server.sender().flush(now),
-            Link::Tcp(out) => out.batch.flush(now),
+            Link::Tcp(out) => out.flush(now),
             Link::Lbtipc(out) => out.flush(now),
         }
         self.pump(now, io);
@@ -291,7 +304,7 @@ impl Outbound {
             Link::Lbtrm(out) => out.pump(now),
             Link::Lbtru(out) => out.pump(now, io),
             Link::Tcp(out) => {
-                out.pump(io);
+                out.pump(now, io);
                 true
             }
             Link::Lbtipc(_) => true,
@@ -334,7 +347,7 @@ impl Outbound {
         let link = match &self.link {
             Link::Lbtrm(out) => out.sender.timeout(),
             Link::Lbtru(out) => out.server.timeout(),
-            Link::Tcp(out) => out.batch.timeout(),
+            Link::Tcp(out) => out.timeout(),
             Link::Lbtipc(out) => out.timeout(),
         };
         link.into_iter().chain(self.topics.timeout()).chain(self.stuck_until).min()
@@ -353,7 +366,7 @@ impl Outbound {
             }
             Link::Tcp(out) => {
                 self.topics.on_timer(now, &mut out.batch);
-                out.batch.on_timer(now);
+                out.on_timer(now);
             }
             Link::Lbtipc(out) => {
                 self.topics.on_timer(now, &mut out.carrier());

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use lbm::options::{ContextOption, Options, SlowReceivers, SourceOption, SourceSideFiltering};
+use lbm::transport::Carrier as _;
 use lbm::transport::tcp::{Batch, session_of_hello};
 use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::lbmc::Messages;
@@ -12,6 +13,7 @@ use lbm::wire::lbmr::Transport;
 use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
 
 use super::filter::Filter;
+use super::gather::{BLOCK, Gather};
 use crate::error::ContextError;
 use crate::handles::FilteredReceiver;
 use crate::io::{Io, Role};
@@ -42,6 +44,7 @@ pub(super) struct TcpOut {
     full: bool,
     pub(super) bytes: u64,
     pub(super) skipped: u64,
+    gather: Gather,
 }
 
 impl TcpOut {
@@ -65,11 +68,9 @@ impl TcpOut {
         let session_id = random::id();
         let transport = Transport::Tcp { address: interface, session_id: Some(session_id), port: address.port() };
         let queue_max = options.get(SourceOption::TRANSPORT_SESSION_MAXIMUM_BUFFER);
-        let batch = Batch::new(
-            queue_max.max(65_536),
-            options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH),
-            options.get(SourceOption::IMPLICIT_BATCHING_INTERVAL),
-        );
+        let minimum_length = options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH);
+        let interval_ns = options.get(SourceOption::IMPLICIT_BATCHING_INTERVAL);
+        let batch = Batch::new(queue_max.max(65_536), minimum_length, interval_ns);
         let slow = match options.get(SourceOption::TRANSPORT_TCP_MULTIPLE_RECEIVER_BEHAVIOR) {
             SlowReceivers::Normal => Slow::Wait,
             SlowReceivers::BoundedLatency | SlowReceivers::SourcePaced => Slow::Skip,
@@ -87,6 +88,7 @@ impl TcpOut {
             full: false,
             bytes: 0,
             skipped: 0,
+            gather: Gather::new(minimum_length, interval_ns),
         };
         Ok((out, transport))
     }
@@ -138,47 +140,78 @@ impl TcpOut {
     }
 
     /// The same for receivers that have each asked for topics.
-    fn pump_filtered(&mut self, io: &mut Io) {
+    fn pump_filtered(&mut self, now: u64, io: &mut Io) {
         let Some(filter) = &mut self.filter else { return };
         filter.part(self.batch.output());
-        let (slow, queue_max) = (self.slow, self.queue_max);
-        filter.each(|conn, bytes| {
+        self.batch.sent();
+        let at_least = if self.gather.may_wait(now) { BLOCK } else { 1 };
+        let (slow, queue_max, mut left) = (self.slow, self.queue_max, 0);
+        let waits = filter.each(at_least, |conn, bytes| {
             if slow == Slow::Skip && io.tcp.queued(conn) >= queue_max {
                 self.skipped += 1;
                 return;
             }
             io.tcp.send(conn, bytes);
-            self.bytes += bytes.len() as u64;
-            self.full |= io.tcp.queued(conn) >= queue_max;
+            left += bytes.len();
         });
+        self.bytes += left as u64;
+        self.gather.left(left, waits);
     }
 
-    /// Hands to the connections what may go.
-    pub(super) fn pump(&mut self, io: &mut Io) {
-        for (conn, greeting) in self.greetings.drain(..) {
-            io.tcp.send(conn, &greeting);
-        }
-        if self.batch.output().is_empty() {
-            return;
-        }
-        self.full = false;
-        if self.filter.is_some() {
-            self.pump_filtered(io);
-            self.full &= self.slow == Slow::Wait;
-            self.batch.sent();
-            return;
-        }
+    /// The same bytes for all.
+    fn pump_all(&mut self, io: &mut Io) {
         for conn in &self.ready {
             if self.slow == Slow::Skip && io.tcp.queued(*conn) >= self.queue_max {
                 self.skipped += 1;
                 continue;
             }
             io.tcp.send(*conn, self.batch.output());
-            self.full |= io.tcp.queued(*conn) >= self.queue_max;
         }
-        self.full &= self.slow == Slow::Wait;
         self.bytes += self.batch.output().len() as u64;
         self.batch.sent();
+    }
+
+    /// Hands to the connections what may go.
+    pub(super) fn pump(&mut self, now: u64, io: &mut Io) {
+        for (conn, greeting) in self.greetings.drain(..) {
+            io.tcp.send(conn, &greeting);
+        }
+        if self.batch.output().is_empty() && !self.gather.waits() {
+            return;
+        }
+        if self.filter.is_some() {
+            self.pump_filtered(now, io);
+        } else {
+            self.pump_all(io);
+        }
+        self.full = self.slow == Slow::Wait && self.is_behind(io);
+    }
+
+    /// Whether more waits for a receiver than may.
+    fn is_behind(&self, io: &Io) -> bool {
+        self.ready.iter().any(|conn| io.tcp.queued(*conn) >= self.queue_max)
+    }
+
+    /// Has all that waits leave with the next pump.
+    pub(super) fn hurry(&mut self) {
+        self.gather.hurry();
+    }
+
+    pub(super) fn flush(&mut self, now: u64) {
+        self.batch.flush(now);
+        self.hurry();
+    }
+
+    /// When [`TcpOut::on_timer`] is to be called.
+    pub(super) fn timeout(&self) -> Option<u64> {
+        self.batch.timeout().into_iter().chain(self.gather.until()).min()
+    }
+
+    /// Lets go what has waited long enough, with the next pump.
+    pub(super) fn on_timer(&mut self, now: u64) {
+        if self.batch.timeout().is_some_and(|at| at <= now) {
+            self.flush(now);
+        }
     }
 
     /// Whether somebody must read before more can be taken.
@@ -189,9 +222,7 @@ impl TcpOut {
 
     /// After connections have moved.
     pub(super) fn settle(&mut self, io: &Io) {
-        if self.full {
-            self.full = self.ready.iter().any(|conn| io.tcp.queued(*conn) >= self.queue_max);
-        }
+        self.full = self.full && self.is_behind(io);
     }
 
     pub(super) fn gone(&mut self, conn: ConnId) {

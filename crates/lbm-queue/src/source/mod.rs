@@ -289,6 +289,11 @@ impl Source {
         }
     }
 
+    /// Whether [`Source::to_send`] may have something.
+    pub fn has_to_send(&self) -> bool {
+        !self.to_send.is_empty()
+    }
+
     /// The message that is to be sent next. [`Source::transmitted`] tells that it was.
     pub fn to_send(&mut self) -> Option<Transmission<'_>> {
         loop {

@@ -5,8 +5,11 @@ use core::fmt;
 use super::retention::{Retention, RetentionConfig};
 use crate::transport::{Carrier, WouldBlock};
 use crate::wire::header::{Fragment, Header, LateJoinInfo, LateJoinRequest, RetransmitRequest, TopicSqns};
-use crate::wire::lbmc::{self, DATA_HEADER, FRAGMENT_HEADER, Kind, NEXT_DATA};
+use crate::wire::lbmc::{self, DATA_HEADER, FRAGMENT_HEADER, Kind, MESSAGE_MAX, NEXT_DATA};
 use crate::wire::{Full, Writer};
+
+/// Bytes of a message's header with all extension headers at most.
+const HEAD_MAX: usize = 2_048;
 
 /// A message was not taken. A driver has to deal with each case, so a new one is a breaking change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +96,8 @@ pub struct Source {
     /// A message needs nothing but its place: it is kept for nobody, and the timer runs.
     plain: bool,
     retransmissions: u64,
+    /// Where headers are written before a message's place is known to be there.
+    head: Vec<u8>,
 }
 
 /// Copies a payload, the first word by itself. Messages begin with what their sender has written a moment ago, a number or a time; a load of
@@ -121,6 +126,7 @@ impl Source {
             tsni_due: u64::MAX,
             plain: false,
             retransmissions: 0,
+            head: Vec::new(),
             config,
         }
     }
@@ -229,17 +235,20 @@ impl Source {
         payload: &[u8],
         flush: bool,
     ) -> Result<u32, SendError> {
-        let mut scratch = [0; 2048];
-        let mut w = Writer::new(&mut scratch);
-        lbmc::encode(&mut w, Kind::Message, 0, 0, headers, NEXT_DATA, &[])?;
-        let total = w.position() + payload.len();
-        if total > carrier.message_max() {
+        self.head.resize(HEAD_MAX, 0);
+        let sqn = self.next;
+        let mut w = Writer::new(&mut self.head);
+        lbmc::encode(&mut w, Kind::Message, self.topic, sqn, headers, NEXT_DATA, &[])?;
+        let (head_length, total) = (w.position(), w.position() + payload.len());
+        if total > carrier.message_max().min(MESSAGE_MAX) {
             return self.send_fragments(now, carrier, headers, payload, flush);
         }
+        w.patch_u16(2, total as u16);
         carrier.admit(now, total)?;
-        let sqn = self.next;
         let message = carrier.claim(now, total);
-        lbmc::encode(&mut Writer::new(message), Kind::Message, self.topic, sqn, headers, NEXT_DATA, payload)?;
+        let (head, body) = message.split_at_mut(head_length);
+        head.copy_from_slice(&self.head[..head_length]);
+        copy(body, payload);
         if let Some(retention) = &mut self.retention {
             retention.keep(now, sqn, message);
         }
@@ -296,7 +305,7 @@ impl Source {
         flush: bool,
     ) -> Result<u32, SendError> {
         let total = u32::try_from(payload.len()).map_err(|_| SendError::TooLong)?;
-        let mut scratch = [0; 2048];
+        let mut scratch = [0; HEAD_MAX];
         let mut w = Writer::new(&mut scratch);
         lbmc::encode(&mut w, Kind::Message, 0, 0, headers, NEXT_DATA, &[])?;
         let extra = w.position() - DATA_HEADER;
