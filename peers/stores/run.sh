@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stores of LBM beside receivers without one, by turns in one call for each transport; see README.md.
-#     peers/stores/run.sh [tcp|small|lbtrm|lbtipc|queues|all] [SECONDS] [ROUNDS] [BYTES] [FOLDER]
+#     peers/stores/run.sh [tcp|small|lbtrm|lbtipc|queues|jetstream|all] [SECONDS] [ROUNDS] [BYTES] [FOLDER]
 set -eu
 part=${1:-all}
 seconds=${2:-1}
@@ -29,7 +29,7 @@ wanted() {
     [ "$part" = all ] || [ "$part" = "$1" ]
 }
 
-if [ "$part" != queues ]; then
+if [ "$part" != queues ] && [ "$part" != jetstream ]; then
     example lbm-store-io rates QUOTEWAY_RATES
     rates=$program
 fi
@@ -55,4 +55,22 @@ if wanted queues; then
     example lbm-queue-io shares QUOTEWAY_SHARES
     echo "queues, LBT-TCP"
     "$program" "$seconds" "$rounds" "$bytes" 8
+fi
+if wanted jetstream && ! command -v go > /dev/null; then
+    echo "no Go: JetStream is left out (https://go.dev/doc/install)" >&2
+elif wanted jetstream; then
+    "$root/scripts/nats-server.sh" "$target/peers"
+    cp -r "$here/jetstream" "$work"
+    (cd "$work/jetstream" && go mod tidy 2> /dev/null && go build -o ../jetstream-peer .)
+    echo "JetStream"
+    round=0
+    while [ "$round" -lt "$rounds" ]; do
+        round=$((round + 1))
+        for replicas in 1 3; do
+            for storage in memory file; do
+                "$work/jetstream-peer" "$target/peers/nats-server" "$folder/streams" "$seconds" "$bytes" "$storage" "$replicas"
+                rm -rf "$folder/streams"
+            done
+        done
+    done
 fi

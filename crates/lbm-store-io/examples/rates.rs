@@ -153,12 +153,27 @@ fn processors() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
+/// Gigabytes a second that one thread copies just now, of memory that is as much as what is under way: what others on the machine leave of the caches
+/// that all of them share. Rates of rounds in which it differs much cannot be compared.
+fn copying() -> f64 {
+    const BYTES: usize = 8 << 20;
+    const TIMES: usize = 4;
+    let (from, mut to) = (vec![1u8; BYTES], vec![2u8; BYTES]);
+    let began = Instant::now();
+    for _ in 0..TIMES {
+        std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from));
+    }
+    (TIMES * BYTES) as f64 / 1e9 / began.elapsed().as_secs_f64()
+}
+
 /// Messages a second, the processors that all threads together have kept busy, and the processor time of a message at the source, and at all receivers or stores.
 struct Rate {
     messages: f64,
     processors: f64,
     source_ns: f64,
     others_ns: f64,
+    /// See [`copying`]: before the first message.
+    copying: f64,
 }
 
 /// Clocks before the first message is sent.
@@ -166,11 +181,13 @@ struct Started {
     at: Instant,
     busy: Duration,
     own: Duration,
+    copying: f64,
 }
 
 impl Started {
     fn now() -> Self {
-        Self { at: Instant::now(), busy: processors(), own: own_processor() }
+        let copying = copying();
+        Self { at: Instant::now(), busy: processors(), own: own_processor(), copying }
     }
 
     /// So many messages later.
@@ -181,6 +198,7 @@ impl Started {
             processors: processors().saturating_sub(self.busy).as_secs_f64() / took,
             source_ns: own_processor().saturating_sub(self.own).as_nanos() as f64 / messages as f64,
             others_ns: 0.0,
+            copying: self.copying,
         }
     }
 }
@@ -330,9 +348,9 @@ fn main() -> anyhow::Result<()> {
     });
     let first = medians.iter().flatten().next().map_or(f64::NAN, |rate| rate.messages);
     for (name, rate) in CASES.iter().zip(medians).filter_map(|(name, rate)| Some((name, rate?))) {
-        let Rate { messages, processors, source_ns, others_ns } = rate;
+        let Rate { messages, processors, source_ns, others_ns, copying } = rate;
         println!(
-            "{name:17} {messages:10.0} a second, {:.2} of the first, {processors:.2} processors, {source_ns:5.0} ns a message at the source, {others_ns:5.0} elsewhere",
+            "{name:17} {messages:10.0} a second, {:.2} of the first, {processors:.2} processors, {source_ns:5.0} ns a message at the source, {others_ns:5.0} elsewhere, copying {copying:4.1} GB/s",
             messages / first
         );
     }

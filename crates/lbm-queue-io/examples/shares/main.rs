@@ -1,7 +1,9 @@
 //! How fast messages of a queue are consumed by one receiver, and by several of one application set, with and without source-side filtering: by
-//! turns, medians.
+//! turns, medians; and the same by bare sockets.
 //!
-//! `cargo run --release -p lbm-queue-io --example shares [seconds [rounds [bytes [receivers]]]]`. Source and receivers are threads of one process, LBT-TCP.
+//! `cargo run --release -p lbm-queue-io --example shares [seconds [rounds [bytes [receivers [cases]]]]]`: of the cases abcd, in this order. Source and receivers are threads of one process, LBT-TCP.
+
+mod bare;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,22 +132,39 @@ fn main() -> anyhow::Result<()> {
     let number = |at: usize, usual: usize| words.get(at).map_or(Ok(usual), |word| word.parse());
     let time = Duration::from_secs_f64(words.first().map_or(Ok(2.0), |word| word.parse())?);
     let (rounds, bytes, many) = (number(1, 3)?, number(2, 700)?, number(3, 8)?);
+    let cases = words.get(4).map_or("abcd", String::as_str);
     let mut rates = [const { Vec::new() }; 3];
+    let mut bare = [const { Vec::new() }; 2];
     for round in 0..rounds {
-        rates[0].push(rate(&format!("a{round}"), time, bytes, 1, false)?);
-        rates[1].push(rate(&format!("b{round}"), time, bytes, many, true)?);
-        rates[2].push(rate(&format!("c{round}"), time, bytes, many, false)?);
+        for (case, rates) in "abc".chars().zip(&mut rates).filter(|(case, _)| cases.contains(*case)) {
+            let receivers = if case == 'a' { 1 } else { many };
+            rates.push(rate(&format!("{case}{round}"), time, bytes, receivers, case == 'b')?);
+        }
+        if cases.contains('d') {
+            bare[0].push(bare::rate(time, bytes, 1)?);
+            bare[1].push(bare::rate(time, bytes, many)?);
+        }
     }
     let medians = rates.map(|mut rates: Vec<Rate>| {
         rates.sort_by(|a, b| a.messages.total_cmp(&b.messages));
-        rates[rates.len() / 2]
+        rates.get(rates.len() / 2).copied()
     });
+    let first = medians[0].map_or(f64::NAN, |rate| rate.messages);
     let names = ["one of all".to_owned(), format!("{many}, filtered"), format!("{many}, all hear all")];
-    for (name, Rate { messages, source_ns, receivers_ns }) in names.iter().zip(medians) {
-        let ratio = messages / medians[0].messages;
+    for (name, rate) in names.iter().zip(medians) {
+        let Some(Rate { messages, source_ns, receivers_ns }) = rate else { continue };
+        let ratio = messages / first;
         println!(
             "{name:20} {messages:10.0} a second, {ratio:.2} of one receiver, {source_ns:5.0} ns a message at the source, {receivers_ns:5.0} at receivers"
         );
+    }
+    let bare = bare.map(|mut rates: Vec<f64>| {
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied()
+    });
+    if let [Some(one), Some(several)] = bare {
+        println!("{:20} {one:10.0} a second, 1.00 of one receiver", "bare, one");
+        println!("{:20} {several:10.0} a second, {:.2} of one receiver", format!("bare, {many}"), several / one);
     }
     Ok(())
 }
