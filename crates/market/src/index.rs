@@ -86,6 +86,8 @@ pub(crate) struct OrderIndex {
     window: Window,
     /// Orders that leave the window, for the memory.
     leaving: Vec<(u64, u32)>,
+    /// Cells that wait for the end while the table grows, for the memory.
+    moving: Vec<u64>,
     /// Highest number that was ever entered, and that was entered in the table though it is not below the window.
     highest: u64,
     highest_beyond: u64,
@@ -101,6 +103,7 @@ impl OrderIndex {
             len: 0,
             window: Window::default(),
             leaving: Vec::new(),
+            moving: Vec::new(),
             highest: 0,
             highest_beyond: 0,
         }
@@ -113,6 +116,7 @@ impl OrderIndex {
     pub(crate) fn memory(&self) -> usize {
         self.cells.capacity() * size_of::<u64>()
             + self.leaving.capacity() * size_of::<(u64, u32)>()
+            + self.moving.capacity() * size_of::<u64>()
             + self.window.places.as_ref().map_or(0, |places| size_of_val(&**places))
     }
 
@@ -384,21 +388,43 @@ impl OrderIndex {
         }
     }
 
-    /// By a quarter, not by two: at its emptiest the table has 13 bytes an order, not 21.
+    /// In place: what is large is never there twice. A large table grows by a quarter, not to the double: at its emptiest it has 13 bytes an order, not 21.
     #[cold]
     fn grow(&mut self) {
-        let lines = self.cells.len() / LINE;
-        let mut cells = vec![EMPTY; (lines + lines / 4 + 1).min(1 << LINE_BITS) * LINE];
-        for cell in self.cells.iter().copied().filter(|cell| *cell != EMPTY) {
+        let had = self.cells.len();
+        let lines = had / LINE;
+        let lines = if lines < LARGE_LINES { lines * 2 } else { (lines + lines / 4).next_multiple_of(HUGE_PAGE_LINES) };
+        let cells = lines.min(1 << LINE_BITS) * LINE;
+        self.cells.reserve_exact(cells - had);
+        self.cells.resize(cells, EMPTY);
+        let cells = &mut self.cells[..];
+        // Homes keep their order and move up, the highest furthest: from the last cell down each finds its new place among those that have moved. What lies so low,
+        // or so far behind its home, that the new one is among those still to move, waits for the end.
+        for at in (0..had).rev() {
+            let cell = std::mem::replace(&mut cells[at], EMPTY);
+            if cell == EMPTY {
+                continue;
+            }
+            let home = home((cell >> 32) as u32, cells.len());
+            let vacant = if home < at { None } else { cells[home..].iter_mut().find(|cell| **cell == EMPTY) };
+            match vacant {
+                Some(vacant) => *vacant = cell,
+                None => self.moving.push(cell),
+            }
+        }
+        for cell in self.moving.drain(..) {
             let mut at = home((cell >> 32) as u32, cells.len());
             while cells[at] != EMPTY {
                 at = after(at, cells.len());
             }
             cells[at] = cell;
         }
-        self.cells = cells;
     }
 }
+
+/// Lines of a table that is large enough for huge pages, and those of such a page.
+const LARGE_LINES: usize = (4 << 20) / LINE / size_of::<u64>();
+const HUGE_PAGE_LINES: usize = LARGE_LINES / 2;
 
 /// Of 16 cells so many may be taken.
 const LIMIT_OF_16: usize = 12;
@@ -469,6 +495,36 @@ mod tests {
             let found = index.find(*reference, |slot| numbers[slot as usize] == *reference);
             assert_eq!(found, model.get(reference).copied());
         }
+    }
+
+    /// Numbers that fall have no window: the table is all there is, and grows in place until it is large and then by quarters.
+    #[test]
+    fn a_table_that_grows_keeps_all_that_it_has() {
+        let mut index = OrderIndex::with_capacity(0);
+        let (mut numbers, mut cells, mut sizes) = (Vec::new(), index.cells.len(), 0);
+        for turn in 0..700_000u64 {
+            // Neighbours, strides, and numbers that share a home with many.
+            let reference = match turn % 3 {
+                0 => (1 << 50) - turn,
+                1 => (1 << 49) - turn * 64,
+                _ => ((1 << 20) - turn) << 20,
+            };
+            let vacant = index.vacant(reference, |slot| numbers[slot as usize] == reference).expect("a new number");
+            index.enter(vacant, numbers.len() as u32);
+            numbers.push(reference);
+            if index.cells.len() != cells || turn == 699_999 {
+                (cells, sizes) = (index.cells.len(), sizes + 1);
+                for (place, reference) in numbers.iter().enumerate() {
+                    let found = index.find(*reference, |slot| numbers[slot as usize] == *reference);
+                    assert_eq!(found, Some(place as u32), "{reference} in {cells} cells");
+                }
+            }
+        }
+        assert!(
+            index.window.places.is_none() && cells > LARGE_LINES * LINE && sizes > 12,
+            "{cells} cells, {sizes} sizes"
+        );
+        assert_eq!(index.cells.iter().filter(|cell| **cell != EMPTY).count(), numbers.len());
     }
 
     /// Numbers that rise, with orders of all ages, long enough that the window begins, moves, and is left behind by a jump.

@@ -1,11 +1,17 @@
 //! Memory for many equal things: places that are used again.
 
-/// Things by place, in one piece of memory. Growing adds a sixteenth, so that there is never much more than is used; the pages of large pieces move where
-/// the allocator can do that (the server's does), and are copied where it cannot. A step has `STEP` things at least.
+/// Things by place, in one piece of memory. The pages of large pieces move where the allocator can do that (the server's does), and are copied where it cannot:
+/// a small piece doubles and soon is a large one, a large one grows by a sixteenth, so that there is never much more than is used.
 #[derive(Debug)]
 pub(crate) struct Slab<T, const STEP: usize> {
     things: Vec<T>,
 }
+
+/// A piece of so many bytes is not doubled any more, it becomes a large one. Pages that nothing is written to take no memory.
+const SMALL_BYTES: usize = 1 << 20;
+/// Bytes of a piece that is large enough for huge pages, and those of such a page.
+const LARGE_BYTES: usize = 4 << 20;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 impl<T: Copy, const STEP: usize> Slab<T, STEP> {
     /// Places given out so far.
@@ -31,7 +37,14 @@ impl<T: Copy, const STEP: usize> Slab<T, STEP> {
 
     #[cold]
     fn grow(&mut self) {
-        self.things.reserve_exact((self.things.len() / 16).max(STEP));
+        let (len, bytes) = (self.things.len(), size_of::<T>().max(1));
+        let most = match len * bytes {
+            0..SMALL_BYTES => (len * 2).max(STEP),
+            SMALL_BYTES..LARGE_BYTES => LARGE_BYTES / bytes,
+            // The end of a piece that is no whole huge page would have small ones, and keep them when the piece grows.
+            has => (has + has / 16 + 1).next_multiple_of(HUGE_PAGE_BYTES) / bytes,
+        };
+        self.things.reserve_exact(most.saturating_sub(len).max(1));
     }
 
     /// Forgets all things; keeps the memory.

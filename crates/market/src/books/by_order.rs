@@ -62,29 +62,7 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// No order has the number, or it had less than was taken; then it is gone, too.
     #[inline]
     pub fn fill<E: Events>(&mut self, reference: u64, by: u64, events: &mut E) -> Result<(BookId, Order), Refused> {
-        self.fill_near(reference, by, Hint::NONE, events)
-    }
-
-    /// As [`OrderBooks::fill`], of an order that was looked ahead at.
-    ///
-    /// # Errors
-    /// As of [`OrderBooks::fill`].
-    #[inline]
-    pub fn fill_near<E: Events>(
-        &mut self,
-        reference: u64,
-        by: u64,
-        hint: Hint,
-        events: &mut E,
-    ) -> Result<(BookId, Order), Refused> {
-        match R::FILL {
-            FillRule::Takes => self.take((reference, hint), by, Cause::Fill, events),
-            FillRule::Reported => {
-                let (book, order) = self.order(reference).ok_or(Refused::UnknownOrder(reference))?;
-                events.event(book, &Event::FillTold { order, by });
-                Ok((book, order))
-            }
-        }
+        self.reduce_near(reference, by, Cause::Fill, Hint::NONE, events)
     }
 
     /// Cancels a part of an order, which stays where it is: what is left of it (size 0: it is gone), and its book.
@@ -93,22 +71,44 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// No order has the number, or it had less than was taken; then it is gone, too.
     #[inline]
     pub fn cancel<E: Events>(&mut self, reference: u64, by: u64, events: &mut E) -> Result<(BookId, Order), Refused> {
-        self.cancel_near(reference, by, Hint::NONE, events)
+        self.reduce_near(reference, by, Cause::Cancel, Hint::NONE, events)
     }
 
-    /// As [`OrderBooks::cancel`], of an order that was looked ahead at.
+    /// As [`OrderBooks::fill`] or [`OrderBooks::cancel`], which the cause says, of an order that was looked ahead at.
     ///
     /// # Errors
-    /// As of [`OrderBooks::cancel`].
+    /// As of both.
     #[inline]
-    pub fn cancel_near<E: Events>(
+    pub fn reduce_near<E: Events>(
         &mut self,
         reference: u64,
         by: u64,
+        cause: Cause,
         hint: Hint,
         events: &mut E,
     ) -> Result<(BookId, Order), Refused> {
-        self.take((reference, hint), by, Cause::Cancel, events)
+        if cause == Cause::Fill && R::FILL == FillRule::Reported {
+            let (book, order) = self.order(reference).ok_or(Refused::UnknownOrder(reference))?;
+            events.event(book, &Event::FillTold { order, by });
+            return Ok((book, order));
+        }
+        let place = self.find_near(reference, hint)?;
+        let had = self.orders.get(place).size;
+        if by >= had {
+            let (book, order) = self.remove(place, cause, events);
+            let exceeds = Refused::Exceeds { reference, by, had };
+            return if by == had { Ok((book, Order { size: 0, ..order })) } else { Err(exceeds) };
+        }
+        let order = self.orders.get_mut(place);
+        order.size -= by;
+        let order = *order;
+        let level = self.levels.get_mut(order.level);
+        level.size -= by;
+        let level = *level;
+        let order = self.order_of(place, &order, &level);
+        events.event(level.book(), &Event::Reduced { order, by, cause });
+        self.tell_level(&level, LevelChange::Changed, events);
+        Ok((level.book(), order))
     }
 
     /// Removes an order: how it was, and its book.
@@ -312,33 +312,6 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
             }
         }
         *stored
-    }
-
-    #[inline]
-    fn take<E: Events>(
-        &mut self,
-        (reference, hint): (u64, Hint),
-        by: u64,
-        cause: Cause,
-        events: &mut E,
-    ) -> Result<(BookId, Order), Refused> {
-        let place = self.find_near(reference, hint)?;
-        let had = self.orders.get(place).size;
-        if by >= had {
-            let (book, order) = self.remove(place, cause, events);
-            let exceeds = Refused::Exceeds { reference, by, had };
-            return if by == had { Ok((book, Order { size: 0, ..order })) } else { Err(exceeds) };
-        }
-        let order = self.orders.get_mut(place);
-        order.size -= by;
-        let order = *order;
-        let level = self.levels.get_mut(order.level);
-        level.size -= by;
-        let level = *level;
-        let order = self.order_of(place, &order, &level);
-        events.event(level.book(), &Event::Reduced { order, by, cause });
-        self.tell_level(&level, LevelChange::Changed, events);
-        Ok((level.book(), order))
     }
 
     /// Removes the order at a place: its book, and how it was.

@@ -1,8 +1,8 @@
 //! Books order by order: every change of a drawn sequence leaves what the naive book has, and the events tell it.
 
 use market::{
-    Ahead, BookId, ByOrder, CmeMdp, DbnMbo, Events, Hint, LevelChange, NasdaqItch, Order, OrderBooks, Place, Refused,
-    Side, Terms,
+    Ahead, BookId, ByOrder, Cause, CmeMdp, DbnMbo, Events, Hint, LevelChange, NasdaqItch, Order, OrderBooks, Place,
+    Refused, Side, Terms,
 };
 use proptest::prelude::*;
 
@@ -127,8 +127,8 @@ fn apply<R: ByOrder, E: Events, const QUEUED: bool>(
     let hint = if names_order(act) { ahead.next_hint() } else { Hint::NONE };
     match act {
         Act::Add(book, order) => books.add(BookId(*book), order, events),
-        Act::Fill(reference, by) => books.fill_near(*reference, *by, hint, events).map(drop),
-        Act::Cancel(reference, by) => books.cancel_near(*reference, *by, hint, events).map(drop),
+        Act::Fill(reference, by) => books.reduce_near(*reference, *by, Cause::Fill, hint, events).map(drop),
+        Act::Cancel(reference, by) => books.reduce_near(*reference, *by, Cause::Cancel, hint, events).map(drop),
         Act::Delete(reference) => books.delete_near(*reference, hint, events).map(drop),
         Act::Change(order) => books.change(order, events).map(drop),
         Act::Replace(old, new, terms) => books.replace_near(*old, *new, *terms, hint, events).map(drop),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use market::{Ahead, BookId, Hint, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
+use market::{Ahead, BookId, Cause, Hint, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
 
 use super::itch::{
     AddAttributed, AddOrder, Cancelled, Deleted, Executed, ExecutedAt, Message, Replaced, StockDirectory, Unreadable,
@@ -476,7 +476,7 @@ effects! {
         execute(day, m.locate, (m.order, m.shares, hint), print, market);
     };
     Cancelled: |m: &Self, day: &mut TotalView<QUEUED>, hint: Hint, market: &mut M| {
-        let done = day.books.cancel_near(m.order, u64::from(m.shares), hint, market);
+        let done = day.books.reduce_near(m.order, u64::from(m.shares), Cause::Cancel, hint, market);
         day.hold_stock(m.locate, done, market);
     };
     Deleted: |m: &Self, day: &mut TotalView<QUEUED>, hint: Hint, market: &mut M| {
@@ -529,7 +529,7 @@ fn execute<M: Market<Message>, const QUEUED: bool>(
     print: Print,
     market: &mut M,
 ) {
-    let done = day.books.fill_near(order, u64::from(shares), hint, market);
+    let done = day.books.reduce_near(order, u64::from(shares), Cause::Fill, hint, market);
     if let Ok((book, left)) = done
         && print.counts
         && shares > 0
