@@ -5,6 +5,8 @@
 //!
 //! Numbers begin again at 1 with a session, and, as recorded days show, also within one: behind a segment with number 1, offset 0 and a send time
 //! that is later than all before, by more than lines are apart. A number of 1 alone is no new beginning: the other line's first segment has it, too.
+//! If no line brought that segment, numbers that were told of already and are sent so much later tell it. Whatever was sent before a beginning is of the numbers
+//! before, though a line that is behind brings it after.
 
 use std::collections::VecDeque;
 
@@ -103,7 +105,7 @@ pub struct BadSegments {
     pub cut: u64,
     /// Of another feed or channel than the first segment.
     pub foreign: u64,
-    /// Of a session that is over.
+    /// Of a session that is over, or of the numbers before they began again within one.
     pub of_an_old_session: u64,
 }
 
@@ -115,8 +117,10 @@ struct Stream {
     session: u32,
     /// When its first segment was sent.
     began: i64,
-    /// When the newest segment was sent.
+    /// When the segment with the newest message was sent.
     sent: i64,
+    /// Numbers began again within the session: when the newest segment of those before was sent.
+    before: Option<i64>,
 }
 
 /// A stream of IEX-TP from all its lines.
@@ -150,7 +154,7 @@ impl TpReceiver {
             self.bad.header += 1;
             return;
         };
-        if !self.is_of_the_stream(&header, receiver) {
+        if !self.is_of_the_stream(&header, end, receiver) {
             return;
         }
         let new = self.messages(&header, &segment[HEADER..], receiver);
@@ -200,7 +204,7 @@ impl TpReceiver {
     }
 
     /// Whether a segment is to be used; begins what it begins.
-    fn is_of_the_stream(&mut self, header: &Header, receiver: &mut impl Receiver) -> bool {
+    fn is_of_the_stream(&mut self, header: &Header, end: u64, receiver: &mut impl Receiver) -> bool {
         let Some(stream) = &mut self.stream else {
             self.begin(header, receiver);
             return true;
@@ -219,10 +223,17 @@ impl TpReceiver {
             }
             self.over.push_back(stream.session);
             self.begin(header, receiver);
-        } else if header.first < self.arbiter.next() && begins_anew(stream, header) {
+        } else if stream.is_older(header) {
+            self.bad.of_an_old_session += 1;
+            return false;
+        } else if stream.is_over(header, end, self.arbiter.end()) {
+            let before = stream.sent;
             self.restarts += 1;
             self.begin(header, receiver);
-        } else {
+            if let Some(stream) = &mut self.stream {
+                stream.before = Some(before);
+            }
+        } else if end >= self.arbiter.end() {
             stream.sent = stream.sent.max(header.sent);
         }
         true
@@ -231,7 +242,7 @@ impl TpReceiver {
     /// From message 1 on: a feed has no snapshot, so what came before this segment is missing.
     fn begin(&mut self, header: &Header, receiver: &mut impl Receiver) {
         let Header { protocol, channel, session, sent, .. } = *header;
-        self.stream = Some(Stream { protocol, channel, session, began: sent, sent });
+        self.stream = Some(Stream { protocol, channel, session, began: sent, sent, before: None });
         self.arbiter.begin(1);
         self.lines.forget_times();
         receiver.change(&Change::Session { name: session.to_string(), next: 1 });
@@ -260,9 +271,19 @@ impl TpReceiver {
 /// Lines send the same within this time of each other, nanoseconds.
 const APART: i64 = 1_000_000_000;
 
-/// Whether a segment that goes back begins a new stream, or comes late: a copy was sent when the segment was, and the first one of another line
-/// soon after the stream began.
-fn begins_anew(stream: &Stream, header: &Header) -> bool {
-    let is_first = header.first == 1 && header.offset == 0 && header.sent.saturating_sub(stream.began) > APART;
-    is_first && if header.count == 0 { header.sent >= stream.sent } else { header.sent > stream.sent }
+impl Stream {
+    /// Whether a segment of the session is of the numbers before they began again: it was sent before. The other line's first segment alone may have been sent a little
+    /// before the one that came first.
+    fn is_older(&self, header: &Header) -> bool {
+        self.before.is_some_and(|before| header.sent < self.began && (header.sent <= before || header.first > 1))
+    }
+
+    /// Whether a segment of the session, whose messages end at `end`, begins numbers again where messages until `known` have been told of, or comes late: a copy was sent
+    /// when the segment was, and the first one of another line soon after the stream began.
+    fn is_over(&self, header: &Header, end: u64, known: u64) -> bool {
+        let is_newest = if header.count == 0 { header.sent >= self.sent } else { header.sent > self.sent };
+        let is_first = header.first == 1 && header.offset == 0 && header.sent.saturating_sub(self.began) > APART;
+        let is_behind = end < known && header.sent.saturating_sub(self.sent) > APART;
+        header.first < known && is_newest && (is_first || is_behind)
+    }
 }

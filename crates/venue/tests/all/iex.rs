@@ -293,6 +293,42 @@ fn a_late_copy_of_the_first_segment_begins_nothing_and_a_later_one_with_number_1
     assert_eq!(applied.changes, [named(5), named(5)]);
 }
 
+/// The other line is behind: it brings segments of the numbers before after they have begun again.
+#[test]
+fn what_was_sent_before_numbers_began_again_is_not_of_the_new_ones() {
+    let (mut tp, mut applied) = (TpReceiver::new(Limits::default()), Applied::default());
+    let old = [(1, 1_000, level(1, 1)), (2, 2_000, level(2, 1)), (3, 9_990, level(3, 1))];
+    let old = old.map(|(first, sent, level)| segment(5, first, first as i64 * 30 - 30, sent * 1_000_000, &[level]));
+    let new = [(1, 10_000, level(7, 1)), (2, 10_010, level(8, 1))];
+    let new = new.map(|(first, sent, level)| segment(5, first, first as i64 * 30 - 30, sent * 1_000_000, &[level]));
+    let unseen = segment(5, 4, 90, 9_995_000_000, &[level(4, 1)]);
+    for (line, bytes) in [(0, &old[0]), (1, &old[0]), (0, &old[1]), (0, &old[2]), (0, &new[0])] {
+        tp.receive(line, bytes, 1, &mut applied);
+    }
+    for (line, bytes) in [(1, &old[1]), (1, &old[2]), (1, &unseen), (1, &new[0]), (0, &new[1]), (1, &new[1])] {
+        tp.receive(line, bytes, 2, &mut applied);
+    }
+    assert_eq!((prices(&applied), tp.restarts()), (vec![8, 7], 1));
+    assert_eq!((tp.bad().of_an_old_session, tp.counts().gaps, tp.is_in_doubt()), (3, 0, false));
+}
+
+/// No line brought the segment with which numbers began again, and a message was missing before: those of the new numbers do not make up for it.
+#[test]
+fn numbers_that_are_sent_long_after_they_were_told_of_have_begun_again() {
+    let (mut tp, mut applied) = (TpReceiver::new(Limits::default()), Applied::default());
+    tp.receive(0, &segment(5, 1, 0, 1_000_000_000, &[level(1, 1)]), 0, &mut applied);
+    tp.receive(0, &segment(5, 4, 90, 2_000_000_000, &[level(4, 1), level(5, 1)]), 1, &mut applied);
+    // A copy of what is missing, and no more than a second late.
+    tp.receive(1, &segment(5, 2, 30, 2_900_000_000, &[level(2, 1)]), 2, &mut applied);
+    assert_eq!((prices(&applied), tp.restarts()), (vec![2, 1], 0));
+    tp.receive(0, &segment(5, 3, 60, 4_000_000_000, &[level(9, 1)]), 3, &mut applied);
+    assert_eq!((prices(&applied), tp.restarts()), (vec![], 1));
+    while let Some(at) = tp.timer() {
+        tp.on_timer(at, &mut applied);
+    }
+    assert_eq!((prices(&applied), applied.changes.last()), (vec![9], Some(&Change::Lost { missing: 1..3 })));
+}
+
 #[test]
 fn segments_that_overlap_are_used_in_part_and_gaps_are_told_filled_and_given_up() {
     let limits = Limits { attempts: 1, ..Limits::default() };
