@@ -38,6 +38,8 @@ pub(super) const FACTS: Facts = Facts {
 const SECOND: u64 = 1_000_000_000;
 /// An hour that comes twice has rows that seem to go back by about as much.
 const HALF_AN_HOUR: u64 = 1_800 * SECOND;
+/// A row is as late at most in its table where the second hour has begun.
+const LATE: u64 = 60 * SECOND;
 
 /// A side of a quote, if a row tells of it: what stands there now, if anything does.
 #[allow(clippy::option_option, reason = "not told is another thing than told that there is nothing")]
@@ -302,7 +304,7 @@ impl Lane {
         u64::try_from(since).ok()
     }
 
-    /// A time on the zone's clock. One that comes twice is the first one, unless rows would go back by that; one that is left out is what it would have
+    /// A time on the zone's clock. One that comes twice is the first one, unless rows would go back by that, or are in the second already; one that is left out is what it would have
     /// been without the change.
     fn utc(&self, day: u32, since_midnight: u64) -> Option<u64> {
         let date = rwf::Date::from_days(day);
@@ -312,11 +314,17 @@ impl Lane {
         let found = self.table.zone.to_ambiguous_timestamp(clock);
         let is_twice = matches!(found.offset(), AmbiguousOffset::Fold { .. });
         let nanos = |time: jiff::Timestamp| u64::try_from(time.as_nanosecond()).ok();
-        let first = nanos(found.compatible().ok()?)?;
-        if is_twice && first + HALF_AN_HOUR < self.last {
-            return nanos(found.later().ok()?);
+        let first = found.compatible().ok()?;
+        let at = nanos(first)?;
+        if is_twice {
+            let change = self.table.zone.following(first).next().and_then(|change| nanos(change.timestamp()))?;
+            // Who is in the second hour stays there, but for a row that is a little late.
+            let most = if self.last < change { HALF_AN_HOUR } else { LATE };
+            if at + most < self.last {
+                return nanos(found.later().ok()?);
+            }
         }
-        Some(first)
+        Some(at)
     }
 }
 

@@ -44,7 +44,8 @@ fn map(rest: &str) -> String {
 fn times_of_a_zone_are_those_of_its_calendar_in_the_year_in_question() {
     let text = "symbol,at,last\n\
         A,2006-04-01 09:30:00,1\nA,2006-04-03 09:30:00,1\nA,2013-03-08 09:30:00,1\nA,2013-03-11 09:30:00.25,1\n\
-        A,2013-11-03 00:59:59,1\nA,2013-11-03 01:30:00,1\nA,2013-11-03 01:59:00,1\nA,2013-11-03 01:15:00,1\nA,2013-11-04 09:30:00,1\n";
+        A,2013-11-03 00:59:59,1\nA,2013-11-03 01:30:00,1\nA,2013-11-03 01:59:00,1\nA,2013-11-03 01:00:10,1\n\
+        A,2013-11-03 01:59:50,1\nA,2013-11-03 01:05:00,1\nA,2013-11-03 01:04:59,1\nA,2013-11-03 01:55:00,1\nA,2013-11-03 02:10:00,1\nA,2013-11-04 09:30:00,1\n";
     let rest = "time_zone = \"America/New_York\"\ncolumns = { symbol = \"symbol\", time = \"at\", price = \"last\" }";
     let (_folder, path) = folder(&map(rest), &[("ticks.csv", text.as_bytes())]);
     let (ticks, remarks, unread) = read(&path);
@@ -62,11 +63,18 @@ fn times_of_a_zone_are_those_of_its_calendar_in_the_year_in_question() {
         "2013-11-03T05:30:00Z",
         "2013-11-03T05:59:00Z",
         // The hour comes twice, and rows do not go back.
-        "2013-11-03T06:15:00Z",
+        "2013-11-03T06:00:10Z",
+        // A late row of the first hour.
+        "2013-11-03T05:59:50Z",
+        "2013-11-03T06:05:00Z",
+        // A late row, and one that would go back by less than half an hour if it were of the first hour.
+        "2013-11-03T06:04:59Z",
+        "2013-11-03T06:55:00Z",
+        "2013-11-03T07:10:00Z",
         "2013-11-04T14:30:00Z",
     ];
     assert_eq!(ticks.iter().map(|tick| tick.at).collect::<Vec<_>>(), expected.map(of));
-    assert_eq!((remarks, unread), (None, None));
+    assert_eq!((remarks, unread), (Some("rows that are earlier than the one before: 2".to_string()), None));
 }
 
 #[test]
