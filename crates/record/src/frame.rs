@@ -4,7 +4,7 @@ use crate::bytes::{Input, checksum};
 use std::borrow::Cow;
 
 /// The newest version of the format; older ones are read.
-pub(crate) const VERSION: u16 = 4;
+pub(crate) const VERSION: u16 = 5;
 /// The version of segments without blocks that are not packed, which older programs read as well.
 pub(crate) const PACKED_VERSION: u16 = 3;
 /// The first version whose index tells items by ranges.
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(FileHead::decode(b"PAR1"), Err(HeadFault::Foreign));
         assert_eq!(FileHead::decode(&bytes[..30]), Err(HeadFault::Damaged));
         let mut other = bytes;
-        other[8] = 5;
-        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(5)));
+        other[8] = 6;
+        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(6)));
         for at in 10..FILE_HEAD_LEN {
             let mut wrong = bytes;
             wrong[at] ^= 1;

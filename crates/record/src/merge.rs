@@ -122,6 +122,8 @@ pub struct Merge<'a, S> {
     items: Vec<Item>,
     places: HashMap<Item, MergedItem>,
     holders: Vec<Holders>,
+    /// Each item is one of a single recording: that one counts always.
+    is_single: bool,
     /// Everything up to here is in the images.
     time: u64,
 }
@@ -208,7 +210,8 @@ impl<'a, S: Store> Merge<'a, S> {
             holders.push(Holders { all, at: 0 });
         }
         let places = items.iter().cloned().zip((0..).map(MergedItem)).collect();
-        let mut merge = Self { tracks, items, places, holders, time };
+        let is_single = holders.iter().all(|holders: &Holders| holders.all.len() == 1);
+        let mut merge = Self { tracks, items, places, holders, is_single, time };
         merge.begin()?;
         Ok(merge)
     }
@@ -297,10 +300,10 @@ impl<'a, S: Store> Merge<'a, S> {
     fn step(&mut self, n: usize, until: u64, limit: usize, each: Each<'_, 'a, S>) -> Result<usize, Error> {
         let (before, rest) = self.tracks.split_at_mut(n);
         let Some((Track { player, due, end, merged }, after)) = rest.split_first_mut() else { return Ok(0) };
-        let (holders, end) = (&mut self.holders, *end);
+        let (holders, is_single, end) = (&mut self.holders, self.is_single, *end);
         let count = player.advance(until, limit, &mut |player, play| {
             let others = Others { before, this: (player, false, end), after };
-            let mut turn = Turn { n, merged, holders, others, each };
+            let mut turn = Turn { n, merged, holders, is_single, others, each };
             match play {
                 Play::Message { item, kind, body } => turn.message(item, kind, body),
                 Play::Image(own) => {
@@ -326,7 +329,7 @@ impl<'a, S: Store> Merge<'a, S> {
         let Some((Track { player, end, merged, .. }, after)) = rest.split_first() else { return };
         let others = Others { before, this: (player, true, *end), after };
         let is_last = *end >= others.last_end();
-        let mut turn = Turn { n, merged, holders: &mut self.holders, others, each };
+        let mut turn = Turn { n, merged, holders: &mut self.holders, is_single: self.is_single, others, each };
         if is_last {
             for own in 0..merged.len() {
                 turn.stays(PlayerItem(own as u32));
@@ -342,6 +345,7 @@ struct Turn<'t, 'c, 'a, S> {
     n: usize,
     merged: &'t [MergedItem],
     holders: &'t mut [Holders],
+    is_single: bool,
     others: Others<'t, 'a, S>,
     each: Each<'c, 'a, S>,
 }
@@ -349,6 +353,9 @@ struct Turn<'t, 'c, 'a, S> {
 impl<S: Store> Turn<'_, '_, '_, S> {
     /// Whether it is this recording's item that counts.
     fn counts(&self, own: PlayerItem) -> bool {
+        if self.is_single {
+            return true;
+        }
         let holders = &self.holders[self.merged[own.0 as usize].0 as usize];
         holders.all.get(holders.at) == Some(&(self.n, own))
     }

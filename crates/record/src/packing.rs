@@ -11,7 +11,7 @@ use crate::checkpoint::Images;
 use crate::frame::{FrameKind, put_frame, put_head};
 use crate::index::BlockPlace;
 use crate::item_set::ItemSet;
-use crate::record::ItemNumber;
+use crate::record::{Clocks, ItemNumber};
 use crate::row::read_row;
 use crate::store::Append;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -31,13 +31,51 @@ pub(crate) struct Rows {
     pub(crate) wall: u64,
     /// How many of the bytes the tail has, when the rows are given to be packed.
     pub(crate) in_tail: usize,
+    /// Clocks of the last one, where the next may be told by its distance from these: it stands behind it in the block and, if at all, in the same part of the tail.
+    pub(crate) last: Option<Clocks>,
 }
 
 impl Rows {
     /// Forgets them, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        (self.count, self.raw) = (0, 0);
+        (self.count, self.raw, self.last) = (0, 0, None);
+    }
+}
+
+/// Items by number up to which each has a bit, whether it was seen.
+const SEEN_DENSE: usize = 1 << 16;
+
+/// Items that were seen: a bit each, since sorting their numbers would take a fifth of the time that writing their rows takes.
+#[derive(Debug, Default)]
+struct Seen {
+    bits: Vec<u64>,
+    /// Of larger numbers, in any order.
+    beyond: Vec<ItemNumber>,
+}
+
+impl Seen {
+    #[inline]
+    fn see(&mut self, item: ItemNumber) {
+        let (word, bit) = (item as usize / 64, 1 << (item % 64));
+        if let Some(bits) = self.bits.get_mut(word) {
+            *bits |= bit;
+        } else if word < SEEN_DENSE / 64 {
+            self.bits.resize(word + 1, 0);
+            self.bits[word] = bit;
+        } else if self.beyond.last() != Some(&item) {
+            self.beyond.push(item);
+        }
+    }
+
+    fn finish(mut self) -> ItemSet {
+        self.beyond.sort_unstable();
+        self.beyond.dedup();
+        let of_word = |(at, bits): (u32, &u64)| {
+            let bits = *bits;
+            (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| at * 64 + bit)
+        };
+        (0..).zip(&self.bits).flat_map(of_word).chain(self.beyond.iter().copied()).collect()
     }
 }
 
@@ -46,21 +84,18 @@ impl Rows {
 fn put_unpacked(rows: &Rows, before: Option<u64>, out: &mut Vec<u8>) -> Option<BlockPlace> {
     let (before, offset) = (before.unwrap_or(rows.wall), out.len() as u64);
     let (mut input, mut count, mut end) = (Input::new(&rows.bytes), 0, before);
-    let mut items: Vec<ItemNumber> = Vec::new();
+    let mut items = Seen::default();
     // A block that was written as rows is read as rows; were it not, the block would lack them, and its place tells.
-    while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
+    let mut clocks = Clocks::default();
+    while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input, &mut clocks)).flatten() {
         count += 1;
         end = end.max(row.clocks.wall);
-        if items.last() != Some(&row.item) {
-            items.push(row.item);
-        }
+        items.see(row.item);
     }
     if count == 0 {
         return None;
     }
-    items.sort_unstable();
-    items.dedup();
-    let items: ItemSet = items.into_iter().collect();
+    let items = items.finish();
     let mut head = [0; RAW_HEAD];
     head[..8].copy_from_slice(&rows.first.to_le_bytes());
     head[8..].copy_from_slice(&before.to_le_bytes());
@@ -155,12 +190,13 @@ impl BlockMaker {
         // A block that was written as rows is read as rows; were it not, the block would lack them, and its place tells.
         while !input.is_empty() {
             let at = (rows.bytes.len() - input.len()) as u32;
-            let Some(row) = read_row(&mut input) else { break };
+            let Some(row) = read_row(&mut input, &mut Clocks::default()) else { break };
             waiting.push(Waiting { item: row.item, wall: row.clocks.wall, at });
         }
         let push = |encoder: &mut Encoder, record: &Waiting| {
             let Some(mut input) = rows.bytes.get(record.at as usize..).map(Input::new) else { return };
-            if let Some(row) = read_row(&mut input) {
+            // Rows that are to be packed have their clocks each.
+            if let Some(row) = read_row(&mut input, &mut Clocks::default()) {
                 // The message is the end of its row.
                 let start = rows.bytes.len() - input.len() - row.body.len();
                 encoder.put(row.kind, row.item, row.clocks, (row.body, start as u32));
@@ -325,5 +361,21 @@ impl Packer {
                 is_writing: false,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_seen_once_each_whatever_their_numbers() {
+        let numbers = [70_000, 3, 0, 3, 64, 65_535, 63, 65_536, u32::MAX, 70_000, 3];
+        let mut seen = Seen::default();
+        for number in numbers {
+            seen.see(number);
+        }
+        let expected: ItemSet = [0, 3, 63, 64, 65_535, 65_536, 70_000, u32::MAX].into_iter().collect();
+        assert_eq!(seen.finish(), expected);
     }
 }

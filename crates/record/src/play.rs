@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 /// Records among which one with the source's clock is looked for.
 const LAG_SEARCH: usize = 100_000;
+/// How many records before its own an image is asked for.
+const COMING: usize = 12;
 
 /// An item of a player: its place in [`Player::items`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,7 +87,7 @@ pub struct Player<'a, S> {
     time: u64,
     ahead: Option<(Ahead, u64)>,
     /// Places by number, of the segment that is read.
-    numbers: Option<(usize, Vec<Option<usize>>)>,
+    numbers: Option<(usize, Vec<u32>)>,
     checkpoints: Vec<Checkpoint>,
     /// Where the last gap was, when it ended, and whether items are still in it.
     gap: Option<(u64, u64)>,
@@ -212,12 +214,12 @@ impl<'a, S: Store> Player<'a, S> {
             return Ok(ahead);
         }
         let step = self.cursor.step()?;
-        let ahead = match self.cursor.entry(step) {
+        let ahead = match self.cursor.record(step) {
             None => (Ahead::End, u64::MAX),
-            Some(entry) => {
-                let record = entry.record;
+            Some(record) => {
                 let (last, time, source) = (record.sequence, record.time, record.clocks.source);
-                let ahead = match Gap::decode(record.body).filter(|_| record.kind == Kind::Gap) {
+                let gap = if record.kind == Kind::Gap { Gap::decode(record.body) } else { None };
+                let ahead = match gap {
                     Some(gap) => (Ahead::Gap(gap), self.clock(gap.from.min(time), None).max(self.time)),
                     None if step == Step::Row => {
                         let due = self.clock(time, source);
@@ -269,12 +271,18 @@ impl<'a, S: Store> Player<'a, S> {
     /// A segment cannot be read. What was given until then has happened.
     pub fn advance(&mut self, until: u64, limit: usize, each: &mut dyn FnMut(&Self, Play<'_>)) -> Result<usize, Error> {
         let mut count = 0;
-        while count < limit && self.due()?.is_some_and(|due| due <= until) {
+        while count < limit {
             let (ahead, due) = self.look()?;
             if let Some((checkpoint, from)) = self.restore(ahead) {
+                if from.max(self.time) > until {
+                    break;
+                }
                 self.time = self.time.max(from);
                 count += self.take_images(checkpoint, each)?;
                 continue;
+            }
+            if due > until || matches!(ahead, Ahead::End) {
+                break;
             }
             self.time = self.time.max(due);
             self.ahead = None;
@@ -330,16 +338,28 @@ impl<'a, S: Store> Player<'a, S> {
         if self.numbers.as_ref().is_none_or(|(known, _)| *known != segment) {
             self.numbers = Some((segment, numbers(items, &self.places)));
         }
-        let Some(entry) = self.cursor.entry(Step::Row) else { return };
-        let (kind, body) = (entry.record.kind, entry.record.body);
+        let Some(record) = self.cursor.record(Step::Row) else { return };
+        let (kind, body) = (record.kind, record.body);
         if kind == Kind::Directory {
             return each(self, Play::Directory(body));
         }
         let known = self.numbers.as_ref().map_or(&[][..], |(_, numbers)| numbers);
-        let Some(place) = place_of(known, entry.record.item) else { return };
+        let Some(place) = place_of(known, record.item) else { return };
+        if let Some(coming) = self.cursor.coming(COMING).and_then(|item| place_of(known, item)) {
+            ask_for(&self.held[coming]);
+        }
         self.keeping.apply(&mut self.held[place], kind, body);
         if kind != Kind::PermissionData && kind != Kind::Dictionary {
             each(self, Play::Message { item: PlayerItem(place as u32), kind, body });
         }
     }
+}
+
+/// Asks for the memory of an image's head: images of many items are in no cache when their turn comes.
+#[inline]
+fn ask_for(held: &Held) {
+    const LINE: usize = 64;
+    let first = std::ptr::from_ref(held).cast::<u8>();
+    let lines: [*const u8; size_of::<Held>().div_ceil(LINE)] = std::array::from_fn(|at| first.wrapping_add(at * LINE));
+    lines::fetch(&lines);
 }

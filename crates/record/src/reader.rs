@@ -399,6 +399,9 @@ fn apply(block: &Block, number: Option<ItemNumber>, next: u64, at: u64, held: &m
     }
 }
 
+/// How many records before its own a message is asked for.
+const AHEAD: usize = 12;
+
 /// Goes through a recording, forwards. In the place of what cannot be read it gives a gap.
 #[derive(Debug)]
 pub struct Cursor<'a, S> {
@@ -467,27 +470,45 @@ impl<'a, S: Store> Cursor<'a, S> {
     #[expect(clippy::should_implement_trait, reason = "what it gives is lent")]
     pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
         let step = self.step()?;
+        self.ask_for_item();
         Ok(self.entry(step))
     }
 
     /// The record that the last step came to.
-    pub(crate) fn entry(&self, step: Step) -> Option<Entry<'_>> {
+    #[inline]
+    pub(crate) fn record(&self, step: Step) -> Option<Record<'_>> {
         match step {
             Step::End => None,
             Step::Gap => {
                 let clocks = Clocks { wall: self.time, mono: 0, source: None };
-                let gap = self.gap.as_ref();
-                gap.map(|(sequence, body)| Entry {
-                    record: Record { sequence: *sequence, time: self.time, kind: Kind::Gap, item: 0, clocks, body },
-                    item: None,
-                })
+                let (sequence, body) = self.gap.as_ref()?;
+                Some(Record { sequence: *sequence, time: self.time, kind: Kind::Gap, item: 0, clocks, body })
             }
-            Step::Row => {
-                let (block, segment) = self.current.as_ref()?;
-                let items = &self.recording.segments[*segment].index.items;
-                block.record(self.row - 1).map(|record| Entry { record, item: item_of(items, record.item) })
-            }
+            Step::Row => self.current.as_ref()?.0.record(self.row - 1),
         }
+    }
+
+    /// Asks for the memory of the item of a record to come: of many items each is looked at in its turn.
+    #[inline]
+    fn ask_for_item(&self) {
+        let coming = self.coming(AHEAD).and_then(|number| item_of(self.place()?.1, number));
+        if let Some(item) = coming {
+            lines::fetch(&[std::ptr::from_ref(item).cast()]);
+        }
+    }
+
+    /// The item of a record so many behind the one that the last step came to, if its block is read.
+    #[inline]
+    pub(crate) fn coming(&self, distance: usize) -> Option<ItemNumber> {
+        let (block, _) = self.current.as_ref()?;
+        block.place(self.row - 1 + distance).map(|(item, _)| item)
+    }
+
+    /// The same, with its item.
+    pub(crate) fn entry(&self, step: Step) -> Option<Entry<'_>> {
+        let record = self.record(step)?;
+        let items = self.place().filter(|_| step == Step::Row).map_or(&[][..], |(_, items)| items);
+        Some(Entry { record, item: item_of(items, record.item) })
     }
 
     /// The segment of the record that the last step came to, and its items; `None` for gaps in the place of what cannot be read.
@@ -508,6 +529,7 @@ impl<'a, S: Store> Cursor<'a, S> {
                     let is_in_range =
                         time >= self.from && block.sequence(self.row - 1).is_some_and(|at| at >= self.skip_below);
                     if is_in_range && is_wanted {
+                        block.ask_for(self.row + AHEAD);
                         return Ok(Step::Row);
                     }
                 }

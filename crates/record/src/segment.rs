@@ -10,7 +10,7 @@ use crate::checkpoint::{self, SlicedImages, read_images};
 use crate::error::{Damage, Error};
 use crate::frame::{FILE_HEAD_LEN, FRAME_HEAD_LEN, FileHead, FrameHead, FrameKind, HeadFault, VERSION, put_frame};
 use crate::index::{BlockPlace, ImagesPlace, Index, read_items};
-use crate::record::{Item, ItemNumber};
+use crate::record::{Clocks, Item, ItemNumber};
 use crate::row::read_row;
 use crate::store::{Store, segment_name, tail_name};
 use std::borrow::Cow;
@@ -208,8 +208,8 @@ impl Segment {
             let _ = self.take_items(first, items);
         }
         for (first, rows) in &tail.rows {
-            let (mut input, mut sequence) = (Input::new(rows), *first);
-            while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
+            let (mut input, mut sequence, mut clocks) = (Input::new(rows), *first, Clocks::default());
+            while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input, &mut clocks)).flatten() {
                 if sequence == next && encoder.has_room(row.body.len()) {
                     encoder.push(row.kind, row.item, row.clocks, row.body);
                     next += 1;
@@ -437,9 +437,9 @@ impl Tail {
             FrameKind::Items => self.items.push(read_items(&mut input)?),
             FrameKind::Rows => {
                 let first = input.u64()?;
-                let rows = input;
+                let (rows, mut clocks) = (input, Clocks::default());
                 while !input.is_empty() {
-                    read_row(&mut input)?;
+                    read_row(&mut input, &mut clocks)?;
                 }
                 self.rows.push((first, rows.rest().to_vec()));
             }

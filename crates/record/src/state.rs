@@ -34,13 +34,18 @@ pub(crate) fn checkpoints<S>(recording: &Recording<S>) -> Vec<Checkpoint> {
 }
 
 /// Numbers of items in a segment as places in a list of items; none for those that are not in the list.
-pub(crate) fn numbers(items: &[Item], places: &HashMap<Item, usize>) -> Vec<Option<usize>> {
-    items.iter().map(|item| places.get(item).copied()).collect()
+pub(crate) fn numbers(items: &[Item], places: &HashMap<Item, usize>) -> Vec<u32> {
+    items.iter().map(|item| places.get(item).map_or(NOWHERE, |place| *place as u32)).collect()
 }
 
+/// No place. Of many items the list is looked at for each record, so that it is kept small.
+const NOWHERE: u32 = u32::MAX;
+
 /// The place of an item by its number.
-pub(crate) fn place_of(numbers: &[Option<usize>], number: ItemNumber) -> Option<usize> {
-    numbers.get((number as usize).checked_sub(1)?).copied().flatten()
+#[inline]
+pub(crate) fn place_of(numbers: &[u32], number: ItemNumber) -> Option<usize> {
+    let place = *numbers.get((number as usize).checked_sub(1)?)?;
+    (place != NOWHERE).then_some(place as usize)
 }
 
 impl<S: Store> Recording<S> {
@@ -148,7 +153,7 @@ impl State {
     }
 
     /// Whether a block has a record that is not in an item's checkpoint already, or a gap.
-    fn needs(&self, segment: &Segment, block: &BlockPlace, numbers: &[Option<usize>]) -> bool {
+    fn needs(&self, segment: &Segment, block: &BlockPlace, numbers: &[u32]) -> bool {
         let last = block.next().saturating_sub(1);
         let is_wanted = |number: ItemNumber| place_of(numbers, number).is_some_and(|place| self.is_behind(place, last));
         block.items.iter().any(is_wanted) || segment.has_gap(block)
@@ -164,7 +169,7 @@ impl State {
     }
 
     /// A block cannot be read.
-    fn lose(&mut self, block: &BlockPlace, numbers: &[Option<usize>]) {
+    fn lose(&mut self, block: &BlockPlace, numbers: &[u32]) {
         for place in block.items.iter().filter_map(|number| place_of(numbers, number)) {
             if self.is_behind(place, block.next().saturating_sub(1)) {
                 self.held[place].is_in_gap = true;
@@ -172,7 +177,7 @@ impl State {
         }
     }
 
-    fn apply(&mut self, block: &Block, numbers: &[Option<usize>]) {
+    fn apply(&mut self, block: &Block, numbers: &[u32]) {
         for (row, record) in block.records().enumerate() {
             let Some((number, time)) = block.place(row) else { return };
             if time > self.at {

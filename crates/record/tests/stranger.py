@@ -259,11 +259,17 @@ def read_block(data, sliced_from=None):
 
 def read_rows(payload):
     data = Input(payload)
-    sequence = data.u(8)
+    sequence, wall, mono = data.u(8), 0, 0
     while data.rest():
-        kind, item, wall, mono = data.u(1), data.varint(), data.u(8), data.u(8)
-        has, source = data.u(1), data.u(8)
-        yield sequence, kind, item, wall, mono, source if has else None, data.counted()
+        kind, item = data.u(1), data.varint()
+        if kind & 0x80:
+            step = data.zigzag()
+            wall, mono = wall + step & MASK, mono + step + data.zigzag() & MASK
+            source = wall + data.zigzag() & MASK if kind & 0x40 else None
+        else:
+            wall, mono, has, source = data.u(8), data.u(8), data.u(1), data.u(8)
+            source = source if has else None
+        yield sequence, kind & 0x3F, item, wall, mono, source, data.counted()
         sequence += 1
 
 
@@ -308,7 +314,7 @@ def read_index(payload, version):
 def read_segment(path):
     with open(path, "rb") as file:
         data = file.read()
-    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] in (b"\1\0", b"\2\0", b"\3\0", b"\4\0") and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
+    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] in (b"\1\0", b"\2\0", b"\3\0", b"\4\0", b"\5\0") and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
     items, following = {}, int.from_bytes(data[32:40], "little")
     time = int.from_bytes(data[48:56], "little")
     is_finished = False

@@ -15,6 +15,14 @@ impl Outbox {
         self.ends.push(self.bytes.len() as u32);
     }
 
+    /// Adds a message on a stream: its bytes but for the stream id, which stands in the header.
+    #[inline]
+    pub fn push_as(&mut self, msg: &[u8], stream_id: i32) {
+        let start = self.bytes.len();
+        self.push(msg);
+        rwf::peek::set_stream_id(&mut self.bytes[start..], stream_id);
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

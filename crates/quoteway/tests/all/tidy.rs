@@ -179,7 +179,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("marketfeed", &["rwf"]),
         ("feed", &["capture", "market", "marketfeed", "omm", "rwf", "venue"]),
         ("feed-io", &["feed", "net", "rssl", "rwf"]),
-        ("record", &["rwf"]),
+        ("record", &["lines", "rwf"]),
         ("record-columns", &["record", "rwf"]),
         (
             "record-files",

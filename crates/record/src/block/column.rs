@@ -1,5 +1,6 @@
 //! A column: the values that one slot has in the messages of a block.
 
+use super::join::{Joined, Piece};
 use super::numbers::{
     BLANK, ExactDivisor, Foresight, Form, Numbers, Predictor, Rows, Worded, cost, divisor, residuals,
 };
@@ -413,7 +414,7 @@ pub(super) struct Column<'a> {
     mark: Option<u8>,
     /// Of the values that are read; of [`Form::Bytes`]: the bytes of all.
     marks: Cow<'a, [u8]>,
-    list: Vec<&'a [u8]>,
+    list: Vec<Piece<'a>>,
     pub(super) numbers: Option<Numbers>,
     /// Of [`Form::Bytes`]: each value's place in the marks.
     pieces: Vec<(u32, u32)>,
@@ -456,7 +457,7 @@ impl<'a> Column<'a> {
         }
         if form == Form::Listed {
             let count = head.count().filter(|count| *count <= LIST_MAX)?;
-            column.list = (0..count).map(|_| head.counted()).collect::<Option<_>>()?;
+            column.list = (0..count).map(|_| head.counted().map(Piece::new)).collect::<Option<_>>()?;
         }
         let foresight = Foresight::new(predictor, rows, done)?;
         let mut tokens = Input::new(tokens);
@@ -477,12 +478,12 @@ impl<'a> Column<'a> {
 
     /// Appends the next value; `None` if there is none. `numbers` are those of this column.
     #[inline]
-    pub(super) fn give(&mut self, numbers: Option<&Numbers>, out: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn give(&mut self, numbers: Option<&Numbers>, out: &mut Joined<'_>) -> Option<()> {
         let at = self.next;
         self.next += 1;
         let Some(numbers) = numbers else {
             let (start, end) = *self.pieces.get(at)?;
-            out.extend_from_slice(self.marks.get(start as usize..end as usize)?);
+            out.put(self.marks.get(start as usize..end as usize)?);
             return Some(());
         };
         let mark = match self.mark {
@@ -495,10 +496,12 @@ impl<'a> Column<'a> {
         let value = *numbers.values.get(self.next_number)?;
         self.next_number += 1;
         if self.form == Form::Listed {
-            out.extend_from_slice(self.list.get(usize::try_from(value).ok()?)?);
+            self.list.get(usize::try_from(value).ok()?)?.put(out);
             return Some(());
         }
-        self.form.write(mark, value, out)
+        let (bytes, len) = self.form.bytes(mark, value)?;
+        out.put_register(&bytes, len);
+        Some(())
     }
 }
 
@@ -515,10 +518,19 @@ fn read_numbers(
     if mark == Some(BLANK) {
         return Some(numbers);
     }
-    for (at, row) in own.rows.iter().enumerate() {
-        if mark.is_none() && marks[at] == BLANK {
-            continue;
+    let is_blank = |at: usize| mark.is_none() && marks[at] == BLANK;
+    let all = own.rows.iter().enumerate().filter(|(at, _)| !is_blank(*at));
+    // Most columns go by the item's last value, which needs no more than a table of these.
+    if let Some((rows, last)) = foresight.by_last() {
+        for (_, row) in all {
+            let last = &mut last[rows.items[*row as usize] as usize];
+            *last = last.wrapping_add(unzigzag(tokens.varint()?).wrapping_mul(divisor));
+            numbers.rows.push(*row);
+            numbers.values.push(*last);
         }
+        return Some(numbers);
+    }
+    for (_, row) in all {
         let residual = unzigzag(tokens.varint()?).wrapping_mul(divisor);
         let value = foresight.predict(*row).wrapping_add(residual);
         foresight.learn(*row, value);

@@ -1,8 +1,9 @@
 //! A block becomes records again: all of them, or those of one item.
 
 use super::column::{Column, Own};
+use super::join::{Joined, Piece, REGISTER};
 use super::numbers::{Numbers, Rows};
-use super::shape::{Shape, Slot, read_shapes};
+use super::shape::{Part, Shape, Slot, read_shapes};
 use super::{ENTRY_LEN, FILL, HEAD_LEN, Head, RAW_MAX, VALUES_MAX, section};
 use crate::bytes::{Input, unzigzag};
 use crate::record::{Clocks, ItemNumber, Kind, Record};
@@ -59,6 +60,15 @@ impl Block {
     /// The item of a record, and when it counts.
     pub(crate) fn place(&self, at: usize) -> Option<(ItemNumber, u64)> {
         self.entries.get(at).map(|entry| (entry.item, entry.time))
+    }
+
+    /// Asks for the memory of a record's message: messages of a sliced block do not stand in the order of its records.
+    #[inline]
+    pub(crate) fn ask_for(&self, at: usize) {
+        if let Some(message) = self.entries.get(at).and_then(|entry| self.bytes.get(entry.start as usize..)) {
+            let first = message.as_ptr();
+            lines::fetch(&[first, first.wrapping_add(64)]);
+        }
     }
 
     /// The sequence number of a record.
@@ -313,18 +323,23 @@ impl<'a> Opened<'a> {
             done.push(column.numbers.take());
             columns.push(column);
         }
-        let begin = bytes.len();
+        let (begin, raw) = (bytes.len(), self.head.raw as usize);
+        // As [`likely_raw`], of what stands here.
+        let kept: usize = self.all.iter().map(|section| section.bytes.len()).sum();
+        let mut joined = Joined::new(bytes, if only.is_some() { 0 } else { raw.min(kept.saturating_mul(LIKELY)) });
+        let joiners: Vec<Joiner<'_>> = shapes.iter().map(Joiner::new).collect();
         let all = chosen.unwrap_or_else(|| (0..count as u32).collect());
         for row in &all {
             let row = *row as usize;
-            let shape = &shapes[shape_of[row] as usize];
-            let start = bytes.len();
-            join(shape, &mut columns, &done, bytes).filter(|()| bytes.len() - begin <= self.head.raw as usize)?;
-            let (item, clocks, place) = (items[row], clocks[row], places[row]);
-            let (start, end) = (start as u32, bytes.len() as u32);
-            entries.push(Entry { time: 0, kind: shape.kind, item, clocks, row: place, start, end });
+            let shape = shape_of[row] as usize;
+            let start = joined.len();
+            joiners[shape].join(&mut columns, &done, &mut joined).filter(|()| joined.len() - begin <= raw)?;
+            let (kind, item, clocks, place) = (shapes[shape].kind, items[row], clocks[row], places[row]);
+            let (start, end) = (start as u32, joined.len() as u32);
+            entries.push(Entry { time: 0, kind, item, clocks, row: place, start, end });
         }
-        (only.is_some() || bytes.len() - begin == self.head.raw as usize).then_some(())
+        joined.finish();
+        (only.is_some() || bytes.len() - begin == raw).then_some(())
     }
 
     /// Tokens and marks of a column. What has none of the records that are read is not unpacked.
@@ -355,7 +370,7 @@ pub(crate) fn items(block: &[u8]) -> Option<Vec<ItemNumber>> {
 pub(crate) fn decode(block: &[u8]) -> Option<Block> {
     let opened = Opened::read(block).filter(|opened| opened.has_room_for_records(false))?;
     let head = opened.head;
-    let mut bytes = Vec::with_capacity(likely_raw(&head, block));
+    let mut bytes = Vec::with_capacity(likely_raw(&head, block) + REGISTER);
     let mut entries = Vec::with_capacity(head.count as usize);
     opened.read_records(false, None, &mut entries, &mut bytes)?;
     let block = Block { head, entries, bytes };
@@ -419,21 +434,42 @@ fn rows_of_columns(shapes: &[Shape], shape_of: &[u32], count: usize, chosen: Opt
     Some(own)
 }
 
-/// Appends a message: the literals of its shape with the next values between them.
-fn join(shape: &Shape, columns: &mut [Column<'_>], done: &[Option<Numbers>], out: &mut Vec<u8>) -> Option<()> {
-    for part in &shape.parts {
-        out.extend_from_slice(&part.literal);
-        let start = out.len();
-        if part.slot == Slot::Prefixed {
-            out.push(0);
-        }
-        columns.get_mut(part.column)?.give(done.get(part.column)?.as_ref(), out)?;
-        match part.slot {
-            Slot::Prefixed => out[start] = u8::try_from(out.len() - start - 1).ok()?,
-            Slot::Fixed(width) if out.len() - start != usize::from(width) => return None,
-            _ => {}
-        }
+/// A shape as it is used to put messages together.
+#[derive(Debug)]
+struct Joiner<'a> {
+    parts: Vec<(Piece<'a>, Slot, usize)>,
+    end: Piece<'a>,
+}
+
+impl<'a> Joiner<'a> {
+    fn new(shape: &'a Shape) -> Self {
+        let part = |part: &'a Part| (Piece::new(&part.literal), part.slot, part.column);
+        Self { parts: shape.parts.iter().map(part).collect(), end: Piece::new(&shape.end) }
     }
-    out.extend_from_slice(&shape.end);
-    Some(())
+
+    /// Appends a message: the literals of the shape with the next values between them; `None` if a value is not there.
+    fn join(&self, columns: &mut [Column<'_>], done: &[Option<Numbers>], out: &mut Joined<'_>) -> Option<()> {
+        for (literal, slot, column) in &self.parts {
+            literal.put(out);
+            let start = out.len();
+            let column = columns.get_mut(*column).zip(done.get(*column));
+            let (column, numbers) = column?;
+            match slot {
+                Slot::Prefixed => {
+                    out.put_register(&[0; REGISTER], 1);
+                    column.give(numbers.as_ref(), out)?;
+                    out.set(start, u8::try_from(out.len() - start - 1).ok()?);
+                }
+                Slot::Fixed(width) => {
+                    column.give(numbers.as_ref(), out)?;
+                    if out.len() - start != usize::from(*width) {
+                        return None;
+                    }
+                }
+                Slot::Rest => column.give(numbers.as_ref(), out)?,
+            }
+        }
+        self.end.put(out);
+        Some(())
+    }
 }

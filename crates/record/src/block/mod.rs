@@ -7,6 +7,7 @@
 mod column;
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod join;
 mod numbers;
 pub(crate) mod raw;
 mod shape;

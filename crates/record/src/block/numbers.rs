@@ -2,7 +2,6 @@
 
 use crate::bytes::zigzag;
 use rustc_hash::FxHashMap;
-use std::collections::HashMap;
 
 /// The mark of a value without bytes.
 pub(super) const BLANK: u8 = 0xFF;
@@ -82,31 +81,41 @@ impl Form {
         }
     }
 
-    /// Appends the bytes of a number; `None` if there are none.
-    pub(super) fn write(self, mark: u8, value: i64, out: &mut Vec<u8>) -> Option<()> {
-        let all = value.to_be_bytes();
-        match self {
-            Self::Fixed(width) => out.extend_from_slice(&all[8 - usize::from(width)..]),
-            Self::Unsigned => out.extend_from_slice(&all[all.iter().take(7).take_while(|byte| **byte == 0).count()..]),
+    /// The bytes of a number, and how many they are; `None` if there are none.
+    #[inline]
+    pub(super) fn bytes(self, mark: u8, value: i64) -> Option<([u8; 16], usize)> {
+        let mut out = [0; 16];
+        // The lowest so many bytes of the value, which is at least one.
+        let lowest = |len: u32| ((value as u64) << (64 - 8 * len)).to_be_bytes();
+        let len = match self {
+            Self::Fixed(width) => {
+                out[..8].copy_from_slice(&lowest(u32::from(width)));
+                usize::from(width)
+            }
+            Self::Unsigned => {
+                let len = (64 - (value as u64 | 1).leading_zeros()).div_ceil(8);
+                out[..8].copy_from_slice(&lowest(len));
+                len as usize
+            }
             Self::Real => {
-                out.push(mark);
-                let fill = (value >> 63) as u8;
-                let is_spare = |at: &usize| all[*at] == fill && (all[*at + 1] ^ fill) < 0x80;
-                out.extend_from_slice(&all[(0..7).take_while(is_spare).count()..]);
+                // With a bit for the sign.
+                let len = (65 - (value ^ (value >> 63)).leading_zeros()).div_ceil(8);
+                out[0] = mark;
+                out[1..9].copy_from_slice(&lowest(len));
+                1 + len as usize
             }
             Self::Time(width) => {
                 let (seconds, milli) = if width == 5 { (value / 1000, value % 1000) } else { (value, 0) };
                 if !(0..86_400).contains(&seconds) || milli < 0 {
                     return None;
                 }
-                out.extend_from_slice(&[(seconds / 3600) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8]);
-                if width == 5 {
-                    out.extend_from_slice(&(milli as u16).to_be_bytes());
-                }
+                out[..3].copy_from_slice(&[(seconds / 3600) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8]);
+                out[3..5].copy_from_slice(&(milli as u16).to_be_bytes());
+                if width == 5 { 5 } else { 3 }
             }
             Self::Bytes | Self::Listed => return None,
-        }
-        Some(())
+        };
+        Some((out, len))
     }
 }
 
@@ -310,7 +319,7 @@ pub(super) struct Foresight<'a> {
     last: Vec<i64>,
     /// Of each item: the last distance.
     distance: Vec<i64>,
-    memo: HashMap<(u32, i64), i64>,
+    memo: FxHashMap<(u32, i64), i64>,
     /// Value that the other column has in the row that was foretold.
     beside: Option<i64>,
 }
@@ -331,9 +340,14 @@ impl<'a> Foresight<'a> {
             two: beside(two)?,
             last: vec![0; rows.item_count],
             distance: vec![0; if keeps_distance { rows.item_count } else { 0 }],
-            memo: HashMap::new(),
+            memo: FxHashMap::default(),
             beside: None,
         })
+    }
+
+    /// The rows, and of each item the last value, where nothing else foretells.
+    pub(super) fn by_last(&mut self) -> Option<(&'a Rows, &mut [i64])> {
+        (self.predictor == Predictor::Last).then_some((self.rows, &mut self.last[..]))
     }
 
     /// Prediction of the number in this row.
@@ -502,9 +516,8 @@ mod tests {
                 let worded = Worded { bytes: &bytes[..len], first: u64::from_be_bytes(first) };
                 for form in forms {
                     let Some((mark, value)) = form.parse(worded) else { continue };
-                    let mut out = Vec::new();
-                    assert_eq!(form.write(mark, value, &mut out), Some(()));
-                    assert_eq!(out, bytes[..len], "{form:?}");
+                    let (out, given) = form.bytes(mark, value).expect("a number that was read");
+                    assert_eq!(out[..given], bytes[..len], "{form:?}");
                     taken += 1;
                 }
             }

@@ -3,7 +3,7 @@
 use super::decode::{Block, Entry};
 use super::{Head, RAW_MAX, RECORDS_MAX};
 use crate::bytes::Input;
-use crate::record::ItemNumber;
+use crate::record::{Clocks, ItemNumber};
 use crate::row::read_row;
 
 /// Bytes before the records: the sequence number of the first, and the latest wall clock before it.
@@ -14,9 +14,9 @@ pub(crate) fn decode(payload: Vec<u8>, only: Option<ItemNumber>) -> Option<Block
     let mut input = Input::new(&payload);
     let (first, before) = (input.u64()?, input.u64()?);
     let mut head = Head { first, count: 0, raw: 0, before, end: before, wall: 0, mono: 0, sections: 0 };
-    let mut entries = Vec::new();
+    let (mut entries, mut clocks) = (Vec::new(), Clocks::default());
     while !input.is_empty() {
-        let row = read_row(&mut input)?;
+        let row = read_row(&mut input, &mut clocks)?;
         if head.count == 0 {
             (head.wall, head.mono) = (row.clocks.wall, row.clocks.mono);
         }

@@ -4,6 +4,7 @@
 
 use super::decode::{Block, Entry, Opened, likely_raw};
 use super::encode::Encoder;
+use super::join::REGISTER;
 use super::{HEAD_LEN, Head};
 use crate::bytes::{Input, checksum};
 use crate::record::ItemNumber;
@@ -114,7 +115,7 @@ pub(crate) fn decode(block: &[u8]) -> Option<Block> {
     let open = |place: &Place| place.open(place.of(block)?);
     let opened: Vec<Opened<'_>> = sliced.slices.iter().map(open).collect::<Option<_>>()?;
     // Memory is asked for when every slice has been found whole, with as many records as the directory says.
-    let mut bytes = Vec::with_capacity(likely_raw(&head, block));
+    let mut bytes = Vec::with_capacity(likely_raw(&head, block) + REGISTER);
     let mut entries = vec![Entry::MISSING; head.count as usize];
     let mut slice_entries = Vec::new();
     for slice in &opened {

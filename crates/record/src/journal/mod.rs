@@ -14,7 +14,7 @@ use crate::images::{Held, Keeping, parts};
 use crate::index::{BlockPlace, Count, GapPlace, ImagesPlace, Index, put_items};
 use crate::packing::{Job, Packed, Packer, Rows, Unpacked};
 use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind};
-use crate::row::put_row;
+use crate::row::{put_row, put_row_behind};
 use crate::segment::{Segment, put_end};
 use crate::store::{Store, segment_name, segment_number, tail_name};
 use rwf::image::Image;
@@ -399,7 +399,12 @@ impl<S: Store> Journal<S> {
         if self.rows.count == 0 {
             (self.rows.first, self.rows.wall, self.in_tail) = (self.next, clocks.wall, (0, self.next));
         }
-        put_row(kind, number, clocks, body, &mut self.rows.bytes);
+        match self.rows.last {
+            Some(last) => put_row_behind(last, kind, number, clocks, body, &mut self.rows.bytes),
+            None => put_row(kind, number, clocks, body, &mut self.rows.bytes),
+        }
+        // Rows that are packed are read one by one, in any order.
+        self.rows.last = self.config.unpacked_bytes.map(|_| clocks);
         self.rows.count += 1;
         self.rows.raw += body.len();
         self.next += 1;

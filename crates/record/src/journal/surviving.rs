@@ -122,6 +122,7 @@ impl<S: Store> Journal<S> {
                 return self.fail("writing the tail", &e, clocks);
             }
             self.in_tail = (self.rows.bytes.len(), self.next);
+            self.rows.last = None;
             open.tail_len += out.len() as u64;
             open.in_tail = open.index.items.len();
             self.counters.file_bytes += out.len() as u64;

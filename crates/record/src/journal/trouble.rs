@@ -29,8 +29,8 @@ impl<S: Store> Journal<S> {
         let mut kinds: Vec<(Kind, u64)> = Vec::with_capacity(rows.count + since.count);
         let (mut kept, mut latest, mut from) = (Count::default(), self.ended, u64::MAX);
         for (rows, in_tail) in [(&rows, rows.in_tail), (&since, 0)] {
-            let mut input = Input::new(&rows.bytes);
-            while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
+            let (mut input, mut clocks) = (Input::new(&rows.bytes), Clocks::default());
+            while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input, &mut clocks)).flatten() {
                 let bytes = row.body.len() as u64;
                 if rows.bytes.len() - input.rest().len() <= in_tail {
                     kept = Count { messages: kept.messages + 1, bytes: kept.bytes + bytes };
@@ -73,6 +73,7 @@ impl<S: Store> Journal<S> {
             return self.forget_tail();
         }
         rows.bytes.truncate(rows.in_tail);
+        rows.last = None;
         (rows.count, rows.raw) = (kept.messages as usize, kept.bytes as usize);
         self.in_tail = (rows.bytes.len(), next);
         self.rows = rows;

@@ -17,7 +17,7 @@ const SECOND_TAIL: &str = "0000000002.tail";
 const FILE_HEAD: usize = 64;
 const FRAME_HEAD: usize = 16;
 /// The newest version of the format.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// Kinds of frames that have checksums of their own within their payload.
 const SLICED_BLOCK: u8 = 7;
 const SLICED_IMAGES: u8 = 8;

@@ -45,6 +45,48 @@ struct Watcher {
     waits: bool,
 }
 
+/// Who watches an item. The first stands here: most items have one, whose place is then all that a message has to find.
+#[derive(Clone, Debug, Default)]
+struct Watchers {
+    first: Option<Watcher>,
+    others: Vec<Watcher>,
+}
+
+impl Watchers {
+    fn push(&mut self, watcher: Watcher) {
+        match self.first {
+            None => self.first = Some(watcher),
+            Some(_) => self.others.push(watcher),
+        }
+    }
+
+    /// False if the stream does not watch.
+    fn remove(&mut self, session: SessionId, stream_id: i32) -> bool {
+        let is_it = |watcher: &Watcher| (watcher.session, watcher.stream_id) == (session, stream_id);
+        if self.first.as_ref().is_some_and(is_it) {
+            self.first = if self.others.is_empty() { None } else { Some(self.others.remove(0)) };
+            return true;
+        }
+        let at = self.others.iter().position(is_it);
+        at.is_some_and(|at| {
+            self.others.remove(at);
+            true
+        })
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Watcher> {
+        self.first.iter().chain(&self.others)
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Watcher> {
+        self.first.iter_mut().chain(&mut self.others)
+    }
+}
+
 /// A recording from a time on.
 pub(super) struct Timeline<'a> {
     merge: Merge<'a, Folder>,
@@ -54,12 +96,21 @@ pub(super) struct Timeline<'a> {
     /// Where time was set to last.
     base: u64,
     /// By item.
-    watchers: Vec<Vec<Watcher>>,
+    watchers: Vec<Watchers>,
     streams: usize,
     /// The image that is being shown, and the part.
     shown: Option<(MergedItem, usize, Vec<Vec<u8>>)>,
     told: u64,
     shift: Option<&'a Shift>,
+    room: Room,
+}
+
+/// Memory for messages on their way, kept from turn to turn: it is cleared once, not in each.
+#[derive(Debug)]
+struct Room {
+    message: Vec<u8>,
+    /// A body whose times are moved.
+    moved: Vec<u8>,
 }
 
 /// What a turn has brought besides messages for those who watch.
@@ -76,10 +127,11 @@ pub(super) struct Turn {
 impl<'a> Timeline<'a> {
     /// Recordings that begin when so many items are open; 0: now.
     pub(super) fn new(merge: Merge<'a, Folder>, span: Span, pace: Pace, begin_with: usize, now: Nanos) -> Self {
-        let watchers = vec![Vec::new(); merge.items().len()];
+        let watchers = vec![Watchers::default(); merge.items().len()];
         let clock = if begin_with == 0 { Clock::Running(now) } else { Clock::Waiting(begin_with) };
         let base = merge.time();
-        Self { merge, span, pace, clock, base, watchers, streams: 0, shown: None, told: 0, shift: None }
+        let room = Room { message: vec![0; ROOM], moved: Vec::new() };
+        Self { merge, span, pace, clock, base, watchers, streams: 0, shown: None, told: 0, shift: None, room }
     }
 
     /// Times in messages are moved to now.
@@ -161,9 +213,7 @@ impl<'a> Timeline<'a> {
     }
 
     pub(super) fn leave(&mut self, item: MergedItem, session: SessionId, stream_id: i32) {
-        let watchers = &mut self.watchers[item.0 as usize];
-        if let Some(at) = watchers.iter().position(|w| (w.session, w.stream_id) == (session, stream_id)) {
-            watchers.remove(at);
+        if self.watchers[item.0 as usize].remove(session, stream_id) {
             self.streams -= 1;
         }
     }
@@ -232,8 +282,8 @@ impl<'a> Timeline<'a> {
             Pace::Unpaced => u64::MAX,
         };
         let shift = self.moved_by(now);
-        let Self { merge, watchers, streams, told, span, .. } = self;
-        let mut teller = Teller::new(watchers, streams, told, egress, shift);
+        let Self { merge, watchers, streams, told, span, room, .. } = self;
+        let mut teller = Teller { watchers, streams, told, egress, shift, room };
         merge.advance(until.min(span.to), TURN, &mut |event| teller.tell(&event, turn))?;
         let is_done = self.merge.due().is_none_or(|due| due > self.span.to);
         // Behind the last message, time goes on to the end of the span.
@@ -264,8 +314,8 @@ impl<'a> Timeline<'a> {
             self.clock = Clock::Running(now);
         }
         let shift = self.moved_by(now);
-        let Self { merge, watchers, streams, told, .. } = self;
-        let mut teller = Teller::new(watchers, streams, told, egress, shift);
+        let Self { merge, watchers, streams, told, room, .. } = self;
+        let mut teller = Teller { watchers, streams, told, egress, shift, room };
         for at in 0..merge.items().len() {
             let item = MergedItem(at as u32);
             if let Some(shown) = merge.shown(item).filter(|shown| shown.image().is_some()) {
@@ -328,8 +378,8 @@ impl<'a> Timeline<'a> {
     ) -> Result<(), Error> {
         self.pause(now);
         let shift = self.moved_by(now);
-        let Self { merge, watchers, streams, told, span, base, .. } = self;
-        let mut teller = Teller::new(watchers, streams, told, egress, shift);
+        let Self { merge, watchers, streams, told, span, base, room, .. } = self;
+        let mut teller = Teller { watchers, streams, told, egress, shift, room };
         let mut events = 0;
         // Records of what is not served are passed over.
         while events < count {
@@ -385,33 +435,20 @@ fn move_refresh(part: &mut Vec<u8>, shift: &Shift, distance: Distance, buf: &mut
 
 /// Tells those who watch what happens.
 struct Teller<'t, 'e> {
-    watchers: &'t mut Vec<Vec<Watcher>>,
+    watchers: &'t mut [Watchers],
     streams: &'t mut usize,
     told: &'t mut u64,
     egress: &'t mut Egress<'e>,
     shift: Option<(&'t Shift, Distance)>,
-    buf: Vec<u8>,
-    copy: Vec<u8>,
-    /// A body whose times are moved.
-    moved: Vec<u8>,
+    room: &'t mut Room,
 }
 
-impl<'t, 'e> Teller<'t, 'e> {
-    fn new(
-        watchers: &'t mut Vec<Vec<Watcher>>,
-        streams: &'t mut usize,
-        told: &'t mut u64,
-        egress: &'t mut Egress<'e>,
-        shift: Option<(&'t Shift, Distance)>,
-    ) -> Self {
-        let (buf, copy, moved) = (vec![0; ROOM], Vec::new(), Vec::new());
-        Self { watchers, streams, told, egress, shift, buf, copy, moved }
-    }
-
+impl Teller<'_, '_> {
     /// Has `moved` a body with its times moved; false if it stays as it is.
     fn move_times(&mut self, container: DataType, body: &[u8]) -> bool {
-        self.moved.clear();
-        self.shift.is_some_and(|(shift, distance)| shift.append(distance, container, body, &mut self.moved))
+        let moved = &mut self.room.moved;
+        moved.clear();
+        self.shift.is_some_and(|(shift, distance)| shift.append(distance, container, body, moved))
     }
 
     fn tell(&mut self, event: &Event<'_, '_, Folder>, turn: &mut Turn) {
@@ -437,26 +474,26 @@ impl<'t, 'e> Teller<'t, 'e> {
     fn pass(&mut self, at: usize, kind: Kind, body: &[u8]) {
         let has_key =
             kind == Kind::Update && peek::flags(body).is_some_and(|flags| flags & UpdateFlags::HAS_MSG_KEY.0 != 0);
-        let is_moved = kind == Kind::Update
+        let is_moved = self.shift.is_some()
+            && kind == Kind::Update
             && peek::container(body)
                 .zip(peek::body(body))
                 .is_some_and(|(container, payload)| self.move_times(container, payload));
-        self.copy.clear();
-        match Msg::decode(body).ok().filter(|_| has_key || is_moved) {
-            Some(Msg::Update(update)) => {
-                let mut w = Writer::new(&mut self.buf);
-                // The key has the id that the service had where it was recorded.
-                let payload = if is_moved { &self.moved[..] } else { update.body };
-                let message = UpdateMsg { key: None, body: payload, ..update };
-                if message.encode(&mut w).is_ok() {
-                    self.copy.extend_from_slice(w.written());
-                }
-            }
-            _ => self.copy.extend_from_slice(body),
+        let mut message = body;
+        if (has_key || is_moved)
+            && let Ok(Msg::Update(update)) = Msg::decode(body)
+        {
+            let Room { message: room, moved } = &mut *self.room;
+            let mut w = Writer::new(room);
+            // The key has the id that the service had where it was recorded.
+            let payload = if is_moved { &moved[..] } else { update.body };
+            message = match (UpdateMsg { key: None, body: payload, ..update }).encode(&mut w) {
+                Ok(()) => w.into_written(),
+                Err(_) => &[],
+            };
         }
         for watcher in self.watchers[at].iter().filter(|watcher| !watcher.waits) {
-            peek::set_stream_id(&mut self.copy, watcher.stream_id);
-            self.egress.queue(watcher.session, &self.copy);
+            self.egress.queue_as(watcher.session, message, watcher.stream_id);
             *self.told += 1;
         }
     }
@@ -469,7 +506,7 @@ impl<'t, 'e> Teller<'t, 'e> {
             return self.end(at, refresh.state);
         }
         let is_moved = self.move_times(refresh.container, refresh.body);
-        let payload = if is_moved { &self.moved[..] } else { refresh.body };
+        let payload = if is_moved { &self.room.moved[..] } else { refresh.body };
         for watcher in self.watchers[at].iter().filter(|watcher| !watcher.waits) {
             let stream_id = watcher.stream_id;
             self.egress.refresh(
@@ -493,7 +530,7 @@ impl<'t, 'e> Teller<'t, 'e> {
         let mut parts = shown.parts();
         if let Some((shift, distance)) = self.shift {
             for part in &mut parts {
-                move_refresh(part, shift, distance, &mut self.buf);
+                move_refresh(part, shift, distance, &mut self.room.message);
             }
         }
         for watcher in watchers.iter_mut().filter(|watcher| is_wanted(watcher)) {
@@ -515,8 +552,8 @@ impl<'t, 'e> Teller<'t, 'e> {
             Some(state) if state.stream.is_final() => self.end(at, state),
             Some(state) if status.perm_data.is_none() => self.state(at, state),
             _ => {
-                for watcher in &self.watchers[at] {
-                    let mut w = Writer::new(&mut self.buf);
+                for watcher in self.watchers[at].iter() {
+                    let mut w = Writer::new(&mut self.room.message);
                     let stream_id = watcher.stream_id;
                     let message = StatusMsg { stream_id, key: None, group_id: None, ..status.clone() };
                     if message.encode(&mut w).is_ok() {
@@ -529,7 +566,7 @@ impl<'t, 'e> Teller<'t, 'e> {
     }
 
     fn state(&mut self, at: usize, state: State<'_>) {
-        for watcher in &self.watchers[at] {
+        for watcher in self.watchers[at].iter() {
             self.egress.status(watcher.session, watcher.stream_id, state);
             *self.told += 1;
         }
@@ -538,7 +575,7 @@ impl<'t, 'e> Teller<'t, 'e> {
     /// The item is over.
     fn end(&mut self, at: usize, state: State<'_>) {
         self.state(at, state);
-        *self.streams -= std::mem::take(&mut self.watchers[at]).len();
+        *self.streams -= std::mem::take(&mut self.watchers[at]).iter().count();
     }
 
     fn gap(&mut self, at: usize, gap: Gap) {

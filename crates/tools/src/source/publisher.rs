@@ -147,6 +147,17 @@ impl Egress<'_> {
             conn.outbox.push(msg);
         }
     }
+
+    /// Adds a message of an item to what the session gets at the end of the turn, on a stream of its own.
+    #[inline]
+    pub fn queue_as(&mut self, session: SessionId, msg: &[u8], stream_id: i32) {
+        if let Some(Some(conn)) = self.conns.get_mut(session.0 as usize) {
+            if conn.outbox.is_empty() {
+                self.dirty.push(session.0);
+            }
+            conn.outbox.push_as(msg, stream_id);
+        }
+    }
 }
 
 /// A provider, its sessions and its feed.
