@@ -12,7 +12,6 @@ use rwf::dictionary::{Dictionary, FieldDef};
 use rwf::msg::{Msg, UpdateFlags, UpdateMsg};
 use rwf::{FieldList, Primitive, State};
 use std::collections::HashMap;
-use std::mem::take;
 use std::sync::Arc;
 
 /// Nanoseconds.
@@ -87,9 +86,23 @@ struct Items {
     services: Arc<StringArray>,
     names: Arc<StringArray>,
     places: HashMap<(Arc<str>, Arc<str>), (i32, i32)>,
-    /// By the number in the segment: the place that the last record with it had, and whose it is. An item that is kept here keeps its names where they are, so that
-    /// no other name can stand there: the same place is the same name, and no text is compared for each row.
-    last: Vec<Option<(record::Item, (i32, i32))>>,
+    /// By the number in the segment: the place that the last record with it had, and where the names of its item stand in memory. What is in `kept` keeps them there, so that
+    /// no other name can stand there: the same address is the same name, and no text is compared for each row.
+    last: Vec<Last>,
+    kept: Vec<record::Item>,
+}
+
+/// Addresses of the names of an item, 0 where there is none, and its place. Small: all items are looked for in turn.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    service: usize,
+    name: usize,
+    place: (i32, i32),
+}
+
+/// Where a text stands.
+fn address(text: &Arc<str>) -> usize {
+    Arc::as_ptr(text).cast::<u8>().addr()
 }
 
 impl Items {
@@ -99,23 +112,24 @@ impl Items {
             .iter()
             .map(|(service, name)| ((service.clone(), name.clone()), (services.place(service), names.place(name))))
             .collect();
-        Self { services: services.finish(), names: names.finish(), places, last: Vec::new() }
+        Self { services: services.finish(), names: names.finish(), places, last: Vec::new(), kept: Vec::new() }
     }
 
     fn place(&mut self, entry: &Entry<'_>) -> Result<(i32, i32), Surprise> {
         let Some(item) = entry.item else { return Ok((-1, -1)) };
         let number = entry.record.item as usize;
-        if let Some(Some((known, place))) = self.last.get(number)
-            && Arc::ptr_eq(&known.name, &item.name)
-            && Arc::ptr_eq(&known.service, &item.service)
+        let (service, name) = (address(&item.service), address(&item.name));
+        if let Some(last) = self.last.get(number)
+            && (last.name, last.service) == (name, service)
         {
-            return Ok(*place);
+            return Ok(last.place);
         }
         let place = *self.places.get(&(item.service.clone(), item.name.clone())).ok_or(Surprise)?;
         if self.last.len() <= number {
-            self.last.resize(number + 1, None);
+            self.last.resize(number + 1, Last::default());
         }
-        self.last[number] = Some((item.clone(), place));
+        self.last[number] = Last { service, name, place };
+        self.kept.push(item.clone());
         Ok(place)
     }
 }
@@ -356,25 +370,25 @@ impl Table {
 
     fn own_arrays(&mut self, rows: usize) -> Result<Vec<ArrayRef>, Error> {
         let own = &mut self.own;
-        let (time, date) = (take(&mut own.time), |time: &i64| (*time as u64 / DAY) as i32);
+        let (time, date) = (taken(&mut own.time), |time: &i64| (*time as u64 / DAY) as i32);
         let dates: Date32Array = time.iter().map(date).collect::<Vec<i32>>().into();
-        let blanks = take(&mut own.blanks);
-        let blank_ends = take(&mut own.blank_ends);
+        let blanks = taken(&mut own.blanks);
+        let blank_ends = taken(&mut own.blank_ends);
         let bytes = |(values, nulls): (Vec<u8>, Option<NullBuffer>)| -> ArrayRef {
             Arc::new(UInt8Array::new(values.into(), nulls))
         };
         Ok(vec![
-            Arc::new(Int64Array::from(take(&mut own.sequence))),
+            Arc::new(Int64Array::from(taken(&mut own.sequence))),
             instants(time.clone()),
             Arc::new(Int64Array::from(time)),
-            Arc::new(Int64Array::from(take(&mut own.wall))),
-            Arc::new(Int64Array::from(take(&mut own.mono))),
+            Arc::new(Int64Array::from(taken(&mut own.wall))),
+            Arc::new(Int64Array::from(taken(&mut own.mono))),
             own.source.finish_instants(rows),
             Arc::new(dates),
             Arc::new(UInt8Array::from(vec![self.domain; rows])),
-            dictionary(take(&mut own.services), &self.items.services)?,
-            dictionary(take(&mut own.items), &self.items.names)?,
-            dictionary(take(&mut own.kinds), &self.kinds)?,
+            dictionary(taken(&mut own.services), &self.items.services)?,
+            dictionary(taken(&mut own.items), &self.items.names)?,
+            dictionary(taken(&mut own.kinds), &self.kinds)?,
             bytes(own.update_types.finish(rows)),
             own.seq_nums.finish_integers(rows),
             named(own.stream_states.finish(rows), &self.stream_states)?,
@@ -435,6 +449,12 @@ impl Own {
             _ => false,
         }
     }
+}
+
+/// The values of a batch, with room in their place for as many of the next.
+fn taken<T>(values: &mut Vec<T>) -> Vec<T> {
+    let room = Vec::with_capacity(values.len());
+    std::mem::replace(values, room)
 }
 
 /// Whether an update has nothing in its header but its type and its sequence number.

@@ -6,7 +6,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, Date32Array, DictionaryArray, Float64Array, Int32Array, Int64Array, PrimitiveArray,
     StringArray, TimestampNanosecondArray, UInt16Array,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::DataType as ArrowType;
 use rwf::{Date, Primitive, Real, Time};
 use std::borrow::Cow;
@@ -280,19 +280,24 @@ impl Displays {
     }
 
     fn of(&self, numbers: &[u16], nulls: Option<&NullBuffer>) -> Result<ArrayRef, arrow_schema::ArrowError> {
-        let display = |number: &u16| self.of_number.get(usize::from(*number)).copied().filter(|at| *at >= 0);
-        let is_set = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        let keys: Int32Array =
-            numbers.iter().enumerate().map(|(row, number)| display(number).filter(|_| is_set(row))).collect();
+        let display = |number: &u16| self.of_number.get(usize::from(*number)).copied().unwrap_or(-1);
+        let displays: Vec<i32> = numbers.iter().map(display).collect();
+        // A number without a display has none either.
+        let known = NullBuffer::new(displays.iter().map(|at| *at >= 0).collect());
+        let nulls = NullBuffer::union(Some(&known), nulls);
+        let keys = Int32Array::new(displays.into_iter().map(|at| at.max(0)).collect(), nulls);
         Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(&self.texts) as ArrayRef)?))
     }
 }
 
 /// A dictionary column of texts that are known, by number; a negative one is none.
 pub(crate) fn dictionary(keys: Vec<i32>, texts: &Arc<StringArray>) -> Result<ArrayRef, arrow_schema::ArrowError> {
-    let nulls: NullBuffer = keys.iter().map(|key| *key >= 0).collect::<Vec<bool>>().into();
-    let keys: Vec<i32> = keys.into_iter().map(|key| key.max(0)).collect();
-    let keys = Int32Array::new(ScalarBuffer::from(keys), Some(nulls).filter(|nulls| nulls.null_count() > 0));
+    if keys.iter().all(|key| *key >= 0) {
+        let keys = Int32Array::new(keys.into(), None);
+        return Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(texts) as ArrayRef)?));
+    }
+    let nulls = NullBuffer::new(keys.iter().map(|key| *key >= 0).collect());
+    let keys = Int32Array::new(keys.into_iter().map(|key| key.max(0)).collect(), Some(nulls));
     Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(texts) as ArrayRef)?))
 }
 
