@@ -2,10 +2,9 @@
 
 use crate::error::Error;
 use crate::table::{BATCH_BYTES, OWN};
-use crate::values::dictionary_type;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -13,7 +12,6 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use std::io::Write;
-use std::sync::Arc;
 
 /// Rows of a row group of Parquet, and of a batch of Arrow.
 const GROUP_ROWS: usize = 1 << 17;
@@ -143,12 +141,5 @@ fn properties(schema: &Schema) -> Result<WriterProperties, Error> {
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED)
     });
-    // The least and the largest of a few words tell nobody where something is, and to find them each row's would be compared.
-    let is_name = |field: &&Arc<Field>| {
-        *field.data_type() == dictionary_type() && !["service", "item"].contains(&field.name().as_str())
-    };
-    let names = schema.fields().iter().filter(is_name).map(|field| ColumnPath::from(field.name().as_str()));
-    let builder =
-        names.fold(builder, |builder, column| builder.set_column_statistics_enabled(column, EnabledStatistics::None));
     Ok(builder.build())
 }
