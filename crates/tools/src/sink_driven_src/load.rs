@@ -359,7 +359,7 @@ impl Load {
     fn item(&mut self, domain: Domain, name: &str) -> anyhow::Result<u32> {
         let hash = KeyHash::new(domain, name);
         let domain_of = |item: u32| self.series[self.items[item as usize].series as usize].domain;
-        let is_same = |&item: &u32| *self.item_names[item as usize] == *name && domain_of(item) == domain;
+        let is_same = |item: u32| *self.item_names[item as usize] == *name && domain_of(item) == domain;
         if let Some(known) = self.names.find(hash, is_same) {
             return Ok(known);
         }
@@ -370,11 +370,7 @@ impl Load {
         if self.config.stamp_item.as_deref() == Some(name) {
             self.stamps.item = Some(item);
         }
-        let Self { names, items, item_names, series, .. } = self;
-        names.insert(hash, item, |item| {
-            let domain = series[items[item as usize].series as usize].domain;
-            KeyHash::new(domain, &item_names[item as usize])
-        });
+        self.names.insert(hash, item);
         Ok(item)
     }
 }
