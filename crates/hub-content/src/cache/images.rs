@@ -104,14 +104,16 @@ struct Neighbours {
 /// No item, no place: there are never as many.
 const NOBODY: u32 = u32::MAX;
 
-/// What comes of an item before its image is wanted: its last update, and whose it is. One line of memory, all that most updates touch of an item.
+/// What comes of an item before its image is wanted: its last update, and whose it is. Two lines of memory; the first one is all that most updates touch of an item.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 struct Beside {
-    latest: Latest,
     /// The item of the place, [`NOBODY`] if the place is free.
     item: u32,
+    latest: Latest,
 }
+
+const _: () = assert!(size_of::<Beside>() == 128, "two lines of memory");
 
 impl Default for Beside {
     fn default() -> Self {
@@ -212,7 +214,7 @@ const MAX_WAITING_BYTES: usize = 16 << 10;
 
 /// The images of cached items, by item number.
 ///
-/// An update has two ways. Most are kept beside their image, in place of the one that was kept there ([`Latest`]): they touch one line of memory. The others wait, and
+/// An update has two ways. Most are kept beside their image, in place of the one that was kept there ([`Latest`]): they touch one line of memory or two. The others wait, and
 /// are applied with others; from when one waits until it is applied none of its item is kept beside.
 ///
 /// INVARIANT: what is kept beside an image and what waits goes into it, in this order, before anything else is read or changed of it: each method that does so begins

@@ -2,7 +2,7 @@
 //!
 //! Updates of one item mostly bring the same fields with values of the same lengths: each replaces what the one before has brought, and an image that nobody reads
 //! need not have been written. So the values of the last one are kept in one place, all together ([`Latest`]), and go into the image when somebody wants to read or
-//! change it. A quote touches one line of memory then, and not those of the image, which are eight where fields lie here and there.
+//! change it. A quote touches one line of memory then, or two if it is long, and not those of the image, which are eight where fields lie here and there.
 //!
 //! Updates of another make join those that are there, if there is room for both ([`Pair`]); where there is none, what is there goes into the image.
 //!
@@ -16,13 +16,17 @@ use super::copies::{Copies, Copying, Entry, at};
 use super::lists::Fields;
 pub(super) use pairs::Pair;
 
-/// Bytes of values that are kept: with what else there is of them, and four bytes of whoever holds them, one line of memory.
-const ROOM: usize = 52;
+/// Bytes of values that are kept: with what else there is of them, and four bytes of whoever holds them, two lines of memory. The values of most updates lie in the first
+/// of them; behind those are what a second make brings besides, as a time stamp, and the rest of long updates.
+const ROOM: usize = 116;
 
 /// The values of an item's last update, of which the image does not know yet.
 ///
 /// INVARIANT: while it holds values, the image's list is of the layout that is noted here.
+///
+/// In this order, so that the first line of memory has all that is asked of an update, and its first values.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Latest {
     /// The layout of the list that the values belong to; 0 for none.
     pub(super) layout: u32,

@@ -247,6 +247,33 @@ mod tests {
         }
     }
 
+    /// A quote of 50 bytes of values, as feeds send them, and one in seventeen that has a time stamp in place of another field. The first items teach what is planned.
+    #[test]
+    fn a_time_stamp_finds_room_beside_a_quote_that_fills_a_line_of_memory() {
+        let mut plans = Plans::new(None);
+        let mut kept = Vec::new();
+        for number in 0..6 {
+            let mut item = item(&mut plans);
+            for turn in 0..51_u32 {
+                // None has the byte that partial texts begin with.
+                let (bid, ask) = ((turn + 32).to_be_bytes(), [b'a' + turn as u8; 38]);
+                let quote: [(i16, &[u8]); 3] = [(1, &bid), (2, &ask), (3, b"LAST")];
+                let stamped: [(i16, &[u8]); 4] = [(1, &bid), (2, &ask), (4, b"TIMESTAM"), (5, b"XX")];
+                let is_stamped = (turn + 5 * number) % 17 == 0;
+                kept.push(apply(&mut plans, &mut item, &update(if is_stamped { &stamped } else { &quote }, turn)));
+            }
+            let (mut image, mut latest) = item;
+            image.take_in(&mut latest, &mut plans).unwrap();
+            let mut buf = [0; 200];
+            let mut w = Writer::new(&mut buf);
+            image.payload().unwrap().write(&mut w).unwrap();
+            let last: [(i16, &[u8]); 5] =
+                [(1, &[0, 0, 0, 82]), (2, &[b'a' + 50; 38]), (3, b"LAST"), (4, b"TIMESTAM"), (5, b"XX")];
+            assert_eq!(w.written(), list(&last));
+        }
+        assert!(kept[204..].iter().all(|kept| *kept), "{kept:?}");
+    }
+
     #[test]
     fn values_of_another_length_are_not_kept_together() {
         let mut plans = Plans::new(None);
