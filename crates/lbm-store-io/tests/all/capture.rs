@@ -8,9 +8,11 @@ use crate::roles;
 
 #[test]
 fn wireshark_reads_what_passes_between_processes() {
-    let Some(mut listening) = Listening::start("lbm-store-io", "udp or tcp") else { return };
     let lines = lines("lbtrm");
     let mut store = StoreProcess::start(&lines, true);
+    let port = store.address.port();
+    // Wireshark does not follow all that passes when other tests run beside this one.
+    let Some(mut listening) = Listening::start("lbm-store-io", &format!("tcp port {port}")) else { return };
     let options = format!("{}source ume_confirmed_delivery_notification 1\n", with_stores(&lines, [&store]));
     let mut record = Record::default();
     let mut receiver = Role::start("receiver", &options, &[]);
@@ -28,7 +30,6 @@ fn wireshark_reads_what_passes_between_processes() {
     other.stable.clone_from(&record.stable);
     other.wait_for_stable(&mut second);
     store.kill();
-    let port = store.address.port();
     let preferences = ["low", "high"].map(|end| format!("-olbttcp.store_port_{end}:{port}"));
     let capture = listening.stop(&preferences);
     capture.check(Some(&format!("tcp.port=={port}")));
