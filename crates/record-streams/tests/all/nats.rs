@@ -1,11 +1,10 @@
 //! NATS `JetStream`.
 
 use crate::brokers::{nats_server, start_nats};
-use crate::{ITEMS, PATIENCE, Writing, beside, config, send_all, until};
+use crate::{ITEMS, PATIENCE, Writing, beside, config, forget_the_place, send_all, until};
 use async_nats::jetstream::stream::Stream;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// Subject, id and content of all messages of a stream, in order.
 fn stream_of(port: u16, stream: &str) -> Vec<(String, String, Value)> {
@@ -32,15 +31,6 @@ fn with_stream<T>(port: u16, stream: &str, ask: impl AsyncFnOnce(Stream) -> T) -
         };
         tokio::time::timeout(PATIENCE, asking).await.expect("in time")
     })
-}
-
-/// Forgets how far the sender of a recording is.
-fn forget_place(recording: &Path) {
-    for entry in recording.read_dir().expect("a folder").flatten() {
-        if entry.path().extension().is_some_and(|ending| ending == "sent") {
-            std::fs::remove_file(entry.path()).expect("a file");
-        }
-    }
 }
 
 /// All ticks are there once, and those of an item in order.
@@ -77,7 +67,7 @@ fn every_tick_of_every_item_is_in_the_stream_once_however_often_it_is_sent() {
     // The place says that all was taken.
     assert_eq!(send_all(&recording, &target).sent, 0);
     // Without it all is sent again, and the stream has it already.
-    forget_place(&recording);
+    forget_the_place(&recording);
     let again = send_all(&recording, &target);
     assert_eq!((again.sent, again.known, again.gone), (0, 150, 0));
     check(&stream_of(broker.port, "TICKS"), 150);
@@ -96,7 +86,7 @@ fn messages_that_a_stream_says_it_has_and_has_no_more_are_told() {
     let target = format!("nats://127.0.0.1:{}/TICKS", broker.port);
     assert_eq!(send_all(&recording, &target).sent, 150);
     with_stream(broker.port, "TICKS", async |stream| stream.purge().keep(30).await.expect("it is purged"));
-    forget_place(&recording);
+    forget_the_place(&recording);
     let again = send_all(&recording, &target);
     assert_eq!((again.sent, again.known, again.gone), (0, 150, 120));
 }

@@ -1,7 +1,7 @@
 //! Object stores: a folder, and S3 as moto's server has it.
 
 use crate::brokers::{Broker, s3_server, start_s3};
-use crate::{ITEMS, Writing, beside, config, send_all, until};
+use crate::{ITEMS, Writing, beside, config, forget_the_place, send_all, until};
 use record::JournalConfig;
 use record_columns::{Assumed, TableReader};
 use record_streams::{Access, Config, Progress, Target, put_files};
@@ -71,14 +71,6 @@ fn check_notes(objects: &BTreeMap<String, Vec<u8>>) {
     }
     let tables: BTreeSet<String> = objects.keys().filter(|name| name.ends_with(".parquet")).cloned().collect();
     assert_eq!(named, tables);
-}
-
-fn forget_the_place(recording: &Path) {
-    for entry in recording.read_dir().expect("a folder").flatten() {
-        if entry.path().extension().is_some_and(|ending| ending == "sent") {
-            std::fs::remove_file(entry.path()).expect("a file");
-        }
-    }
 }
 
 /// All of the recording is there, once, whoever looks, and a second sender changes nothing.
